@@ -1,0 +1,29 @@
+# A thin front for CMake: what people type. Each target installs what it needs first.
+BUILD := build/release
+JOBS  ?= $(shell nproc)
+
+.PHONY: all build demo test test-long setup format clean
+
+all: build
+
+setup:
+	@scripts/setup.sh
+
+build: setup
+	@cmake --preset release $(if $(VERBOSE),,--log-level=WARNING)
+	@cmake --build --preset release -j $(JOBS)
+
+demo: build
+	@scripts/demo.sh $(BUILD)/briar
+
+test: build
+	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE long
+
+test-long: build
+	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+format:
+	@git ls-files '*.cc' '*.h' | xargs clang-format -i
+
+clean:
+	@rm -rf build
