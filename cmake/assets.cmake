@@ -7,9 +7,7 @@ foreach(archive IN LISTS BRIAR_ASSET_ARCHIVES)
   set(stamp ${BRIAR_ASSETS_DIR}/.${name}.stamp)
   add_custom_command(
     OUTPUT ${stamp}
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${BRIAR_ASSETS_DIR}
-    COMMAND ${CMAKE_COMMAND} -E chdir ${BRIAR_ASSETS_DIR} ${CMAKE_COMMAND} -E tar xf ${archive}
-    COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
+    COMMAND ${PROJECT_SOURCE_DIR}/scripts/unpack_asset.sh ${archive} ${BRIAR_ASSETS_DIR} ${stamp}
     DEPENDS ${archive}
     COMMENT "Unpacking ${name}")
   list(APPEND stamps ${stamp})

@@ -6,8 +6,8 @@
 
 namespace briar {
 
-// Holds back only the bytes of an unfinished UTF-8 character. The concatenation of all deltas and of
-// finish() equals the lossy decoding of the whole: each maximal ill-formed part is one U+FFFD.
+// Holds back only the bytes of an unfinished UTF-8 character. The concatenation of all deltas and
+// of finish() equals the lossy decoding of the whole: each maximal ill-formed part is one U+FFFD.
 class Utf8Stream {
  public:
   // Appends bytes; returns what has become complete (often empty), always valid UTF-8.

@@ -1,6 +1,7 @@
 // Byte-level BPE tokenizer: text to token ids and back.
 //
-// Text is bytes; it is expected to be UTF-8, and bytes that are not are encoded as they stand.
+// Text is bytes; it is expected to be UTF-8, and bytes that are not are encoded as they stand: the
+// split takes an ill-formed part for a symbol, as U+FFFD is one (split.h).
 // Special tokens never come from ordinary text: only encode_with_specials() looks for their
 // spellings, and only renderers and `--raw` prompts call it.
 #pragma once
@@ -17,6 +18,7 @@
 
 namespace briar {
 
+// Immutable: any number of threads may use one.
 class Tokenizer {
  public:
   // Reads a model directory: tokenizer.json if it is there, else the one *.tiktoken file (with the
@@ -24,7 +26,8 @@ class Tokenizer {
   static Result<std::shared_ptr<const Tokenizer>> load(const std::string& directory);
   // A Hugging Face tokenizer.json (byte-level BPE with the o200k split).
   static Result<std::shared_ptr<const Tokenizer>> load_tokenizer_json(const std::string& path);
-  // `ranks`: the text of a .tiktoken file, lines of "<base64 bytes> <rank>"; `source` names it in errors.
+  // `ranks`: the text of a .tiktoken file, lines of "<base64 bytes> <rank>"; `source` names it in
+  // errors.
   static Result<std::shared_ptr<const Tokenizer>> from_tiktoken(std::string_view ranks,
                                                                 std::string_view source);
   // gpt-oss's o200k_harmony, embedded in the program; built at the first call, thread-safe.
@@ -38,8 +41,8 @@ class Tokenizer {
   // Encodes ordinary text; never yields the id of a special token. O(n log n) in the longest piece.
   std::vector<int32_t> encode(std::string_view text) const;
   void encode(std::string_view text, std::vector<int32_t>& out) const;  // appends
-  // The same, but spellings of special tokens become their ids (longest first, left to right; each gap is a text
-  // of its own, so a look-ahead sees its end as the end of text).
+  // The same, but spellings of special tokens become their ids (longest first, left to right; each
+  // gap is a text of its own, so a look-ahead sees its end as the end of text).
   std::vector<int32_t> encode_with_specials(std::string_view text) const;
 
   // Bytes of one token (a special token's are its spelling); nullopt for an id that is not a token.
@@ -50,8 +53,8 @@ class Tokenizer {
 
   // Concatenated bytes; an id that is not a token is an error that names it.
   Result<std::string> decode_bytes(std::span<const int32_t> ids) const;
-  // The same as valid UTF-8: each maximal ill-formed part becomes one U+FFFD (the Unicode standard's
-  // "substitution of maximal subparts"). Ids that are not tokens are left out.
+  // The same as valid UTF-8: each maximal ill-formed part becomes one U+FFFD (the Unicode
+  // standard's "substitution of maximal subparts"). Ids that are not tokens are left out.
   std::string decode(std::span<const int32_t> ids) const;
 
  private:

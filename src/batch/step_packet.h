@@ -1,0 +1,97 @@
+// What the engine sends a runner for one step, and what it gets back.
+//
+// A StepPacket is one flat run of bytes without pointers: today it is handed to a thread, later it
+// can go through shared memory or a socket to another process, and to the device in one copy.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "batch/kv_kind.h"
+
+namespace briar {
+
+inline constexpr uint32_t kStepPacketVersion = 1;
+
+// One sequence of a step. Lengths live on the device: the runner keeps, per row, how many tokens of
+// the sequence have KV (`length`) and the id it sampled last; the host knows upper bounds only.
+struct StepSequence {
+  int32_t row = 0;         // device row, [0, max_seqs)
+  int32_t num_tokens = 0;  // tokens to run in this step, >= 1
+  int32_t num_given =
+      0;  // how many of them stand in the packet; the rest (0 or 1) is the row's last sampled id
+  int32_t set_length =
+      -1;  // >= 0: the row's length before this step (a sequence begins or was preempted)
+  int32_t max_length =
+      0;  // bound on the length after this step; the pages below hold that many tokens
+  int32_t wants_sample = 0;  // 1: draw the next token from the last token's logits
+  int32_t wants_prompt_logprobs =
+      0;  // 1: log-probability of each given token after the first known one
+  int32_t first_given_position =
+      0;  // position of the first given token; only prompt log-probabilities need it
+  int32_t num_top_logprobs = 0;  // likeliest tokens to report with each sampled token
+  // Sampling parameters; see kernels/sampling/sampler.h for their meaning.
+  float temperature = 0;
+  int32_t top_k = 0;
+  float top_p = 1;
+  float min_p = 0;
+  uint32_t choice = 0;
+  uint64_t seed = 0;
+  // Per kind: page ids in the packet, and the index of the first of them in the sequence's page
+  // table (pages that left the window are not sent).
+  std::array<int32_t, kNumKvKinds> num_pages{};
+  std::array<int32_t, kNumKvKinds> first_page{};
+};
+
+// Builds a packet. The order of calls is the order of the sequences.
+class StepPacketBuilder {
+ public:
+  explicit StepPacketBuilder(uint64_t step_id) : step_id_(step_id) {}
+
+  // `sequence.num_given`, `num_pages` and `first_page` are filled in from the arguments.
+  // `next_token`: the token after the last given one, where it is known and prompt
+  // log-probabilities are wanted; else -1.
+  void add(StepSequence sequence, std::span<const int32_t> given_tokens, int32_t next_token,
+           const std::array<std::span<const int32_t>, kNumKvKinds>& page_ids,
+           const std::array<int32_t, kNumKvKinds>& first_page);
+
+  bool empty() const { return sequences_.empty(); }
+  // The packet; the builder is spent.
+  std::vector<uint8_t> finish();
+
+ private:
+  uint64_t step_id_;
+  std::vector<StepSequence> sequences_;
+  std::vector<int32_t> tokens_;    // given tokens, then one next token, per sequence
+  std::vector<int32_t> page_ids_;  // per sequence, per kind
+};
+
+// Reads a packet in place; the bytes must outlive the view. A packet of another version or with
+// sizes that do not add up fails a CHECK.
+class StepPacketView {
+ public:
+  explicit StepPacketView(std::span<const uint8_t> bytes);
+
+  uint64_t step_id() const { return step_id_; }
+  std::span<const StepSequence> sequences() const { return sequences_; }
+  int64_t num_tokens() const { return num_tokens_; }
+
+  // Walks the sequences' parts in order: call once per sequence, with consecutive indices.
+  struct Parts {
+    std::span<const int32_t> given_tokens;
+    int32_t next_token;
+    std::array<std::span<const int32_t>, kNumKvKinds> page_ids;
+  };
+  std::vector<Parts> parts() const;
+
+ private:
+  uint64_t step_id_ = 0;
+  int64_t num_tokens_ = 0;
+  std::span<const StepSequence> sequences_;
+  std::span<const int32_t> tokens_;
+  std::span<const int32_t> page_ids_;
+};
+
+}  // namespace briar

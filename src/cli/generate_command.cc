@@ -1,0 +1,258 @@
+#include "cli/generate_command.h"
+
+#include <unistd.h>
+
+#include <boost/json.hpp>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "formats/message_json.h"
+#include "formats/registry.h"
+#include "tokenizer/detokenizer.h"
+#include "tokenizer/stop_strings.h"
+
+namespace briar {
+namespace {
+
+namespace bj = boost::json;
+using Clock = std::chrono::steady_clock;
+
+double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
+
+// The prompt's ids, and how to read the answer: `format` is null for raw text.
+struct Prompt {
+  std::vector<int32_t> ids;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const Format> format;
+};
+
+std::string prompt_text(const GenerateOptions& o) {
+  if (o.prompt_file.empty()) return o.prompt;
+  auto file = MappedFile::open(o.prompt_file);
+  if (!file) throw UserError(file.error());
+  return std::string(file->text());
+}
+
+std::vector<int32_t> read_ids(const std::string& path) {
+  auto parsed = json::parse_file(path);
+  if (!parsed) throw UserError(parsed.error());
+  if (!parsed->is_array()) throw_user_error("{}: expected a list of token ids", path);
+  std::vector<int32_t> ids;
+  for (const bj::value& value : parsed->as_array()) {
+    const int64_t* id = value.if_int64();
+    if (id == nullptr || *id < 0 || *id > INT32_MAX) {
+      throw_user_error("{}: element {} is {}, expected a token id", path, ids.size(),
+                       bj::serialize(value));
+    }
+    ids.push_back(static_cast<int32_t>(*id));
+  }
+  return ids;
+}
+
+Prompt make_prompt(const GenerateOptions& o) {
+  const std::string model_type = read_model_type(o.model.engine.model);
+  Prompt p;
+  p.tokenizer = load_tokenizer(o.model.engine.model, model_type);
+  auto format = make_format_for_model(model_type, p.tokenizer);
+  if (!format) throw UserError(format.error());
+  if (!o.raw) p.format = *format;
+  if (!o.token_ids_file.empty()) {
+    p.ids = read_ids(o.token_ids_file);
+  } else if (o.raw) {
+    p.ids = p.tokenizer->encode_with_specials(prompt_text(o));
+  } else {
+    PromptRequest request;
+    request.messages.push_back(text_message(Role::kUser, prompt_text(o)));
+    if (!o.system.empty()) request.instructions = o.system;
+    if (!o.reasoning_effort.empty()) {
+      auto effort = parse_reasoning_effort(o.reasoning_effort);
+      if (!effort) throw UserError(effort.error());
+      request.reasoning_effort = *effort;
+    }
+    auto ids = p.format->render_prompt(request);
+    if (!ids) throw UserError(ids.error());
+    p.ids = std::move(*ids);
+  }
+  if (p.ids.empty()) throw_user_error("the prompt is empty");
+  return p;
+}
+
+// Turns sampled ids into text as they come: the answer, with the reasoning before it in a chat.
+class Reader {
+ public:
+  Reader(const Prompt& prompt, const GenerateOptions& options)
+      : prompt_(prompt),
+        is_silent_(options.json),
+        is_terminal_(isatty(STDOUT_FILENO) != 0),
+        stops_(options.stop) {
+    if (prompt.format) parser_ = prompt.format->make_parser({});
+  }
+
+  // Returns true once a stop string has appeared.
+  bool push(int32_t id) {
+    if (parser_) {
+      std::vector<Delta> deltas;
+      parser_->push(id, deltas);
+      for (const Delta& d : deltas) take(d);
+    } else if (const auto bytes = prompt_.tokenizer->token_bytes(id)) {
+      emit_answer(stops_.push(utf8_.push(*bytes)));
+    }
+    return stops_.stopped();
+  }
+
+  void finish() {
+    std::vector<Delta> deltas;
+    if (parser_) parser_->finish(deltas);
+    for (const Delta& d : deltas) take(d);
+    if (!parser_) emit_answer(stops_.push(utf8_.finish()));
+    emit_answer(stops_.finish());
+    close_reasoning();
+    if (is_silent_) return;
+    fmt::print("\n");
+    std::fflush(stdout);  // before the figures on standard error
+  }
+
+  const std::string& answer() const { return answer_; }
+  const StreamParser* parser() const { return parser_.get(); }
+
+ private:
+  void take(const Delta& d) {
+    if (d.kind == Delta::Kind::kContent) return emit_answer(stops_.push(d.text));
+    if (is_silent_) return;
+    if (d.kind == Delta::Kind::kToolCall) {
+      close_reasoning();
+      fmt::print("{}{}", d.tool_name.empty() ? "" : "\n[call " + d.tool_name + "] ", d.text);
+    } else {
+      if (is_terminal_ && !in_reasoning_) fmt::print("\x1b[2m");
+      in_reasoning_ = true;
+      fmt::print("{}", d.text);
+    }
+    std::fflush(stdout);
+  }
+
+  void emit_answer(const std::string& text) {
+    if (text.empty()) return;
+    answer_ += text;
+    if (is_silent_) return;
+    close_reasoning();
+    fmt::print("{}", text);
+    std::fflush(stdout);
+  }
+
+  void close_reasoning() {
+    if (!in_reasoning_ || is_silent_) return;
+    in_reasoning_ = false;
+    fmt::print("{}\n\n", is_terminal_ ? "\x1b[0m" : "");
+  }
+
+  const Prompt& prompt_;
+  bool is_silent_, is_terminal_;
+  bool in_reasoning_ = false;
+  std::unique_ptr<StreamParser> parser_;
+  Utf8Stream utf8_;
+  StopStrings stops_;
+  std::string answer_;
+};
+
+struct Answer {
+  std::vector<OutputToken> tokens;
+  FinishReason finish_reason = FinishReason::kNone;
+  bool stopped_by_text = false;
+  Clock::time_point first_token, last_token;
+};
+
+Answer answer_prompt(const GenerateOptions& o, const Prompt& prompt, Engine& engine,
+                     Reader& reader) {
+  Answer answer;
+  std::string error;
+  Request request;
+  request.prompt = prompt.ids;
+  request.max_tokens = o.max_tokens;
+  request.num_top_logprobs = o.num_top_logprobs;
+  const GenerationConfig config = load_generation_config(o.model.engine.model);
+  request.sampling = sampling_params(o.sampling, config);
+  if (!o.ignore_eos)
+    request.stop_token_ids.assign(config.eos_token_ids.begin(), config.eos_token_ids.end());
+  request.on_output = [&](const Output& output) {
+    for (const OutputToken& token : output.tokens) {
+      if (answer.stopped_by_text) break;
+      answer.last_token = Clock::now();
+      if (answer.tokens.empty()) answer.first_token = answer.last_token;
+      answer.tokens.push_back(token);
+      answer.stopped_by_text = reader.push(token.token_id);
+      if (answer.stopped_by_text) engine.cancel(output.request_id);
+    }
+    if (output.finish_reason != FinishReason::kNone) answer.finish_reason = output.finish_reason;
+    error = output.error;
+  };
+  if (auto id = engine.submit(std::move(request)); !id) throw UserError(id.error());
+  engine.drain();
+  reader.finish();
+  if (answer.finish_reason == FinishReason::kError) throw_user_error("{}", error);
+  if (answer.stopped_by_text) answer.finish_reason = FinishReason::kStop;
+  return answer;
+}
+
+bj::value logprobs_json(const Answer& answer) {
+  bj::array out;
+  for (const OutputToken& t : answer.tokens) {
+    bj::array top;
+    for (const TokenLogprobs& l : t.top) top.push_back(bj::array{l.token_id, l.logprob});
+    out.push_back(bj::object{{"id", t.token_id}, {"logprob", t.logprob}, {"top", std::move(top)}});
+  }
+  return out;
+}
+
+void print_json(const GenerateOptions& o, const Prompt& prompt, const Answer& answer,
+                const Reader& reader, const bj::object& timing) {
+  bj::array ids, messages;
+  for (const OutputToken& t : answer.tokens) ids.push_back(t.token_id);
+  if (reader.parser() != nullptr) {
+    for (const ParsedMessage& m : reader.parser()->messages())
+      messages.push_back(message_to_json(m.message));
+  }
+  bj::object out{{"prompt_tokens", prompt.ids.size()},
+                 {"prompt_token_ids", bj::value_from(prompt.ids)},
+                 {"token_ids", std::move(ids)},
+                 {"text", reader.answer()},
+                 {"messages", std::move(messages)},
+                 {"finish_reason", to_string(answer.finish_reason)},
+                 {"timing", timing}};
+  if (o.num_top_logprobs >= 0) out["logprobs"] = logprobs_json(answer);
+  fmt::print("{}\n", bj::serialize(out));
+}
+
+}  // namespace
+
+int run_generate(const GenerateOptions& options) {
+  GenerateOptions o = options;
+  check_flags(o.model);
+  const Clock::time_point begin = Clock::now();
+  const Prompt prompt = make_prompt(o);
+  o.model.engine.num_token_ids = prompt.tokenizer->vocab_size();
+  const auto engine = create_engine(o.model);
+  const Clock::time_point loaded = Clock::now();
+  Reader reader(prompt, o);
+  const Answer answer = answer_prompt(o, prompt, *engine, reader);
+  const size_t n = answer.tokens.size();
+  const double prefill =
+      n == 0 ? seconds(Clock::now() - loaded) : seconds(answer.first_token - loaded);
+  const double decode =
+      n < 2 ? 0 : static_cast<double>(n - 1) / seconds(answer.last_token - answer.first_token);
+  if (o.json) {
+    print_json(o, prompt, answer, reader,
+               {{"load_s", seconds(loaded - begin)},
+                {"prefill_ms", prefill * 1e3},
+                {"decode_tok_s", decode}});
+  } else {
+    fmt::print(stderr,
+               "{} prompt tokens in {:.1f} ms, {} tokens at {:.1f} tokens/s, finished: {}\n",
+               prompt.ids.size(), prefill * 1e3, n, decode, to_string(answer.finish_reason));
+  }
+  return 0;
+}
+
+}  // namespace briar

@@ -1,0 +1,173 @@
+// The command line: flags to option structs, and exceptions to exit codes. The only file that
+// includes CLI11.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "cli/doctor_command.h"
+#include "cli/format_command.h"
+#include "cli/generate_command.h"
+#include "cli/score_command.h"
+#include "cli/tokenize_command.h"
+#include "cli/version.h"
+
+namespace briar {
+namespace {
+
+constexpr int kUsersFault = 1, kWrongUsage = 2, kOurBug = 3;
+
+void add_model_flags(CLI::App& app, ModelFlags& f) {
+  app.add_option("--model", f.engine.model, "Model folder")->required()->type_name("DIR");
+  app.add_option("--device", f.engine.device, "cpu")->capture_default_str();
+  app.add_option("--precision", f.engine.precision, "fp32, bf16 or mxfp4")->capture_default_str();
+  app.add_option("--head-precision", f.head_precision,
+                 "Precision of the head (follows --precision)");
+  app.add_option("--kv-precision", f.engine.kv_precision, "bf16 or fp32 (follows --precision)");
+  app.add_option("--page-size", f.engine.page_size, "Tokens of a KV page")->capture_default_str();
+  app.add_option("--chunk", f.engine.chunk, "Most tokens of one sequence in a step")
+      ->capture_default_str();
+  app.add_option("--max-batch-tokens", f.engine.max_batch_tokens, "Most tokens of a step")
+      ->capture_default_str();
+  app.add_option("--max-seqs", f.engine.max_seqs, "Most sequences running at once")
+      ->capture_default_str();
+  app.add_option("--max-model-len", f.engine.max_model_len,
+                 "Most tokens of a sequence (0: what fits)")
+      ->capture_default_str();
+  app.add_option("--kv-cache-bytes", f.engine.kv_cache_bytes,
+                 "Size of the KV cache (0: from free memory)")
+      ->capture_default_str();
+  app.add_option("--threads", f.engine.num_threads, "Compute threads (0: one a physical core)")
+      ->capture_default_str();
+  app.add_option("--batch-invariant", f.batch_invariant, "on or off; the CPU kernels always are")
+      ->capture_default_str();
+  app.add_option("--overlap", f.overlap, "off")->capture_default_str();
+  app.add_option("--cuda-graphs", f.cuda_graphs, "off")->capture_default_str();
+  app.add_option("--prefix-cache", f.prefix_cache, "off")->capture_default_str();
+  app.add_flag("--quiet", f.quiet, "No memory plan and no progress on standard error");
+}
+
+void add_sampling_flags(CLI::App& app, SamplingFlags& s) {
+  app.add_option("--temperature", s.temperature, "0 = greedy (default: generation_config.json)");
+  app.add_option("--top-p", s.top_p, "Keep the likeliest tokens up to this mass");
+  app.add_option("--top-k", s.top_k, "Keep this many likeliest tokens; 0 = all");
+  app.add_option("--min-p", s.min_p, "Drop tokens below this share of the likeliest");
+  app.add_option("--seed", s.seed, "Same seed, same tokens (default: random)");
+}
+
+void add_generate(CLI::App& app, int& code) {
+  auto o = std::make_shared<GenerateOptions>();
+  CLI::App* sub = app.add_subcommand("generate", "Answer one prompt");
+  add_model_flags(*sub, o->model);
+  CLI::Option_group* prompt = sub->add_option_group("prompt");
+  prompt->add_option("--prompt", o->prompt, "A user message");
+  prompt->add_option("--prompt-file", o->prompt_file, "A file with the user message");
+  prompt->add_option("--token-ids", o->token_ids_file, "A JSON list of ids, taken as they are");
+  prompt->require_option(1);
+  sub->add_option("--system", o->system, "Instructions for the model");
+  sub->add_option("--reasoning-effort", o->reasoning_effort, "low, medium or high");
+  sub->add_flag("--raw", o->raw, "Take the text as it is, special tokens included");
+  add_sampling_flags(*sub, o->sampling);
+  sub->add_option("--max-tokens", o->max_tokens, "Most new tokens")->capture_default_str();
+  sub->add_option("--stop", o->stop, "Stop before this text (several allowed)");
+  sub->add_option("--logprobs", o->num_top_logprobs,
+                  "With --json: log-probabilities, and this many alternatives");
+  sub->add_flag("--ignore-eos", o->ignore_eos, "Go on after the end of the answer");
+  sub->add_flag("--json", o->json, "One JSON object on standard output");
+  sub->callback([o, &code] { code = run_generate(*o); });
+}
+
+void add_score(CLI::App& app, int& code) {
+  auto o = std::make_shared<ScoreOptions>();
+  CLI::App* sub = app.add_subcommand("score", "Log-probabilities of prompts by token id");
+  add_model_flags(*sub, o->model);
+  sub->add_option("--in", o->in, "JSON lines {name, prompt, generate?}; - = standard input")
+      ->required();
+  sub->add_option("--out", o->out, "JSON lines; - = standard output")->required();
+  sub->add_option("--batch", o->batch, "Sequences together: a number, or all")
+      ->capture_default_str();
+  sub->add_option("--generate", o->generate, "Greedy tokens for lines that do not say")
+      ->capture_default_str();
+  sub->callback([o, &code] { code = run_score(*o); });
+}
+
+void add_tokenize(CLI::App& app, int& code) {
+  auto o = std::make_shared<TokenizeOptions>();
+  CLI::App* sub = app.add_subcommand("tokenize", "Text to token ids and back");
+  sub->add_option("--tokenizer", o->tokenizer_dir,
+                  "Folder with tokenizer files (default: the bundled o200k_harmony)");
+  sub->add_option("--jsonl", o->jsonl,
+                  "Lines {text} to encode or {ids} to decode; - = standard input");
+  sub->add_option("--out", o->out, "Where the lines go (default: standard output)");
+  sub->add_flag("--specials", o->specials, "Spellings of special tokens become their ids");
+  sub->add_option("--bench", o->bench_file, "Encode this file on one thread and print MB/s");
+  sub->callback([o, &code] { code = run_tokenize(*o); });
+}
+
+void add_format(CLI::App& app, int& code) {
+  CLI::App* format = app.add_subcommand("format", "Render and parse chat formats");
+  format->require_subcommand(1);
+  auto add = [&](const char* name, const char* help, FormatOptions::Mode mode) {
+    auto o = std::make_shared<FormatOptions>();
+    o->mode = mode;
+    CLI::App* sub = format->add_subcommand(name, help);
+    sub->add_option("--format", o->format, "harmony")->capture_default_str();
+    sub->add_flag("--strict-library", o->strict_library, "Exactly what the reference library does");
+    sub->add_option("--in", o->in, "JSON lines (default: standard input)");
+    sub->add_option("--out", o->out, "JSON lines (default: standard output)");
+    sub->callback([o, &code] { code = run_format(*o); });
+  };
+  add("render", "Conversations to token ids", FormatOptions::Mode::kRender);
+  add("parse", "Token ids to messages", FormatOptions::Mode::kParse);
+  add("schema", "Tools as the model reads them", FormatOptions::Mode::kSchema);
+}
+
+void add_doctor(CLI::App& app, int& code) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* sub = app.add_subcommand("doctor", "What this machine has and what will be used");
+  sub->add_flag("--json", *json, "One JSON object");
+  sub->callback([json, &code] { code = run_doctor(*json); });
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Briar: a serving engine for large language models");
+  app.set_version_flag("--version", std::string("briar ") + kVersion);
+  app.require_subcommand(1);
+  std::string log_level = "warning";
+  app.add_option("--log-level", log_level, "debug, info, warning, error or off")
+      ->capture_default_str()
+      ->each([](const std::string& name) {
+        if (!set_log_level(name))
+          throw CLI::ValidationError("--log-level", name + " is not a level");
+      });
+  int code = 0;
+  add_generate(app, code);
+  add_score(app, code);
+  add_tokenize(app, code);
+  add_format(app, code);
+  add_doctor(app, code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : kWrongUsage;
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace briar
+
+int main(int argc, char** argv) {
+  try {
+    return briar::run(argc, argv);
+  } catch (const briar::UserError& e) {
+    fmt::print(stderr, "briar: {}\n", e.what());
+    return briar::kUsersFault;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "briar: internal error, please report it: {}\n", e.what());
+    return briar::kOurBug;
+  }
+}

@@ -1,0 +1,358 @@
+// The engine's thread: plan a step, have the runner run it, hand out what it gave, again.
+#include "briar/engine.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "base/log.h"
+#include "engine/loader.h"
+#include "engine/runner.h"
+#include "engine/sampling_stage.h"
+#include "engine/scheduler.h"
+#include "engine/step_builder.h"
+
+namespace briar {
+
+const char* to_string(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kNone: return "none";
+    case FinishReason::kStop: return "stop";
+    case FinishReason::kLength: return "length";
+    case FinishReason::kCancelled: return "cancelled";
+    case FinishReason::kError: return "error";
+  }
+  return "unknown";
+}
+
+class Engine::Impl {
+ public:
+  explicit Impl(const EngineOptions& options);
+  ~Impl();
+
+  const ModelDescription& model() const { return description_; }
+  Result<uint64_t> submit(Request request);
+  void cancel(uint64_t id);
+  void drain();
+  EngineStats stats() const;
+
+ private:
+  using Sequences = std::map<uint64_t, std::unique_ptr<Sequence>>;
+
+  Status check_request(const Request& request) const;
+  void loop();
+  bool take_messages();  // false: time to stop
+  void step();
+  void take_result(const ScheduledSequence& scheduled, const SequenceResult& result);
+  void finish(Sequence& sequence, FinishReason reason, Output output);
+  void fail_all(const std::string& why);
+  void publish_stats();
+
+  EngineOptions options_;
+  LoadedModel loaded_;
+  ModelDescription description_;
+  int64_t num_token_ids_;
+  // Used by the engine's thread alone once it runs.
+  Runner runner_;
+  Scheduler scheduler_;
+  Sequences sequences_;
+  uint64_t next_step_ = 1;
+  EngineStats counters_;  // stats_ is its published copy
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_;  // there are messages
+  std::condition_variable idle_;  // num_open_ fell to zero
+  std::vector<std::unique_ptr<Sequence>> submitted_;
+  std::vector<uint64_t> cancelled_;
+  bool stop_ = false;
+  uint64_t next_id_ = 1;
+  int64_t num_open_ = 0;  // submitted and not yet finished
+  std::exception_ptr failure_;
+  EngineStats stats_;
+
+  std::thread thread_;
+};
+
+namespace {
+
+RunnerConfig runner_config(const EngineOptions& options, const LoadedModel& loaded,
+                           int64_t num_token_ids) {
+  return {.memory = loaded.memory,
+          .precision = loaded.precision,
+          .kv_dtype = loaded.kv_dtype,
+          .page_size = options.page_size,
+          .max_seqs = options.max_seqs,
+          .max_batch_tokens = options.max_batch_tokens,
+          .num_token_ids = num_token_ids};
+}
+
+SchedulerConfig scheduler_config(const EngineOptions& options, const LoadedModel& loaded) {
+  return {.max_seqs = options.max_seqs,
+          .max_batch_tokens = options.max_batch_tokens,
+          .chunk = options.chunk,
+          .page_size = options.page_size,
+          .num_pages = loaded.memory.num_pages,
+          .window = {0, loaded.model->info().window}};
+}
+
+Error bad_request(const char* param, std::string message) {
+  return Error{.message = std::move(message), .param = param};
+}
+
+}  // namespace
+
+Engine::Impl::Impl(const EngineOptions& options)
+    : options_(options),
+      loaded_(load_model(options)),
+      num_token_ids_(options.num_token_ids > 0 ? options.num_token_ids
+                                               : loaded_.model->info().vocab_size),
+      runner_(*loaded_.device, *loaded_.stream, *loaded_.model,
+              runner_config(options, loaded_, num_token_ids_)),
+      scheduler_(scheduler_config(options, loaded_)) {
+  const ModelInfo& info = loaded_.model->info();
+  description_ = {.architecture = info.architecture,
+                  .model_type = info.model_type,
+                  .vocab_size = info.vocab_size,
+                  .max_model_len = loaded_.memory.max_model_len,
+                  .bytes_per_token = info.bytes_per_token};
+  publish_stats();
+  thread_ = std::thread([this] { loop(); });
+}
+
+Engine::Impl::~Impl() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  work_.notify_one();
+  thread_.join();
+}
+
+Status Engine::Impl::check_request(const Request& r) const {
+  const SamplingParams& s = r.sampling;
+  if (r.prompt.empty()) return bad_request("prompt", "the prompt is empty");
+  if (r.max_tokens < 0)
+    return bad_request("max_tokens",
+                       fmt::format("max_tokens is {}, expected 0 or more", r.max_tokens));
+  const auto num_prompt = static_cast<int64_t>(r.prompt.size());
+  if (num_prompt + (r.max_tokens > 0 ? 1 : 0) > description_.max_model_len) {
+    return bad_request(
+        "prompt", fmt::format("the prompt has {} tokens; prompt and answer together may have {}",
+                              num_prompt, description_.max_model_len));
+  }
+  for (size_t i = 0; i < r.prompt.size(); ++i) {
+    if (r.prompt[i] < 0 || r.prompt[i] >= description_.vocab_size) {
+      return bad_request("prompt",
+                         fmt::format("prompt[{}] is the id {}, outside the vocabulary of {}", i,
+                                     r.prompt[i], description_.vocab_size));
+    }
+  }
+  // Written so that a NaN is out of range too.
+  if (!(s.temperature >= 0 && s.temperature <= 100)) {
+    return bad_request("temperature",
+                       fmt::format("temperature is {}, expected 0 to 100", s.temperature));
+  }
+  if (!(s.top_p > 0 && s.top_p <= 1))
+    return bad_request("top_p",
+                       fmt::format("top_p is {}, expected more than 0 and at most 1", s.top_p));
+  if (!(s.min_p >= 0 && s.min_p <= 1))
+    return bad_request("min_p", fmt::format("min_p is {}, expected 0 to 1", s.min_p));
+  if (s.top_k < 0)
+    return bad_request("top_k", fmt::format("top_k is {}, expected 0 (off) or more", s.top_k));
+  if (r.num_top_logprobs > std::min<int64_t>(kMaxTopLogprobs, num_token_ids_)) {
+    return bad_request("logprobs", fmt::format("{} likeliest tokens asked for, expected at most {}",
+                                               r.num_top_logprobs,
+                                               std::min<int64_t>(kMaxTopLogprobs, num_token_ids_)));
+  }
+  return Ok{};
+}
+
+Result<uint64_t> Engine::Impl::submit(Request request) {
+  if (Status status = check_request(request); !status) return status.error();
+  // A sequence ends at the model's length whatever max_tokens says.
+  request.max_tokens = std::min<int64_t>(
+      request.max_tokens, description_.max_model_len - static_cast<int64_t>(request.prompt.size()));
+  uint64_t id = 0;
+  {
+    std::lock_guard lock(mutex_);
+    if (failure_) return Error{.message = "the engine has failed", .http_status = 500};
+    id = next_id_++;
+    submitted_.push_back(
+        std::make_unique<Sequence>(id, std::move(request), scheduler_.make_pages()));
+    ++num_open_;
+  }
+  work_.notify_one();
+  return id;
+}
+
+void Engine::Impl::cancel(uint64_t id) {
+  {
+    std::lock_guard lock(mutex_);
+    cancelled_.push_back(id);
+  }
+  work_.notify_one();
+}
+
+void Engine::Impl::drain() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return num_open_ == 0; });
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+EngineStats Engine::Impl::stats() const {
+  std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+void Engine::Impl::loop() {
+  try {
+    while (take_messages()) step();
+    while (!sequences_.empty()) finish(*sequences_.begin()->second, FinishReason::kCancelled, {});
+  } catch (const std::exception& e) {
+    log_error("the engine has failed: {}", e.what());
+    {
+      std::lock_guard lock(mutex_);
+      failure_ = std::current_exception();
+    }
+    fail_all(e.what());
+  }
+}
+
+// Waits for work; moves what callers have left into the scheduler.
+bool Engine::Impl::take_messages() {
+  std::vector<std::unique_ptr<Sequence>> submitted;
+  std::vector<uint64_t> cancelled;
+  bool stop = false;
+  {
+    std::unique_lock lock(mutex_);
+    work_.wait(lock, [&] {
+      return stop_ || !sequences_.empty() || !submitted_.empty() || !cancelled_.empty();
+    });
+    submitted.swap(submitted_);
+    cancelled.swap(cancelled_);
+    stop = stop_;
+  }
+  for (auto& sequence : submitted) {
+    scheduler_.add(sequence.get());
+    sequences_.emplace(sequence->id, std::move(sequence));
+  }
+  for (const uint64_t id : cancelled) {
+    if (const auto it = sequences_.find(id); it != sequences_.end())
+      finish(*it->second, FinishReason::kCancelled, {});
+  }
+  return !stop;
+}
+
+void Engine::Impl::step() {
+  if (sequences_.empty()) return;
+  const SchedulerOutput output = scheduler_.schedule();
+  CHECK(!output.sequences.empty(), "{} sequences and nothing to run", sequences_.size());
+  const std::vector<uint8_t> packet = build_step_packet(next_step_, output);
+  const StepResult result = runner_.run(packet);
+  CHECK_EQ(result.step_id, next_step_, "answer to another step");
+  ++next_step_;
+  counters_.num_preemptions += static_cast<uint64_t>(output.num_preempted);
+  for (size_t i = 0; i < output.sequences.size(); ++i)
+    take_result(output.sequences[i], result.sequences[i]);
+  if (options_.checks_invariants) scheduler_.check_invariants();
+  publish_stats();
+}
+
+void Engine::Impl::take_result(const ScheduledSequence& scheduled, const SequenceResult& result) {
+  Sequence& s = *scheduled.sequence;
+  const bool was_prompt = s.num_computed < s.num_prompt();
+  scheduler_.confirm(scheduled);
+  CHECK_EQ(static_cast<int64_t>(result.length), s.num_computed, "row {}: the device's length",
+           s.row);
+  counters_.num_prompt_tokens += was_prompt ? static_cast<uint64_t>(scheduled.num_tokens) : 0;
+  if (!result.prompt_logprobs.empty()) {
+    s.prompt_logprobs.insert(s.prompt_logprobs.end(), result.prompt_logprobs.begin(),
+                             result.prompt_logprobs.end());
+    s.num_prompt_scored = s.num_computed;
+  }
+  if (result.has_nan) {
+    Output output;
+    output.error = "the model computed a NaN: its weights or this prompt overflow the precision";
+    return finish(s, FinishReason::kError, std::move(output));
+  }
+  Output output;
+  for (const SampledToken& sampled : result.sampled) {
+    OutputToken token{.token_id = sampled.token_id, .logprob = sampled.logprob, .top = {}};
+    for (const TokenLogprob& t : sampled.top) token.top.push_back({t.token_id, t.logprob});
+    output.tokens.push_back(std::move(token));
+    s.tokens.push_back(sampled.token_id);
+    ++counters_.num_generated_tokens;
+  }
+  if (s.num_computed < s.num_prompt()) return;
+  output.prompt_logprobs = std::exchange(s.prompt_logprobs, {});
+  const auto& stops = s.request.stop_token_ids;
+  if (!output.tokens.empty() &&
+      std::find(stops.begin(), stops.end(), output.tokens.back().token_id) != stops.end()) {
+    return finish(s, FinishReason::kStop, std::move(output));
+  }
+  if (s.num_generated() >= s.request.max_tokens)
+    return finish(s, FinishReason::kLength, std::move(output));
+  if (output.tokens.empty() && output.prompt_logprobs.empty()) return;
+  output.request_id = s.id;
+  if (s.request.on_output) s.request.on_output(output);
+}
+
+void Engine::Impl::finish(Sequence& sequence, FinishReason reason, Output output) {
+  scheduler_.remove(&sequence);
+  const auto node = sequences_.extract(sequence.id);
+  output.request_id = sequence.id;
+  output.finish_reason = reason;
+  if (sequence.request.on_output) sequence.request.on_output(output);
+  publish_stats();  // before drain() can return
+  std::lock_guard lock(mutex_);
+  if (--num_open_ == 0) idle_.notify_all();
+}
+
+// The scheduler's state cannot be trusted any more: requests are told, nothing is given back.
+void Engine::Impl::fail_all(const std::string& why) {
+  std::lock_guard lock(mutex_);
+  for (auto& sequence : submitted_) sequences_.emplace(sequence->id, std::move(sequence));
+  submitted_.clear();
+  for (auto& [id, sequence] : sequences_) {
+    if (!sequence->request.on_output) continue;
+    Output output;
+    output.request_id = id;
+    output.finish_reason = FinishReason::kError;
+    output.error = "internal error: " + why;
+    sequence->request.on_output(output);
+  }
+  sequences_.clear();
+  num_open_ = 0;
+  idle_.notify_all();
+}
+
+void Engine::Impl::publish_stats() {
+  counters_.num_steps = next_step_ - 1;
+  counters_.num_running = scheduler_.num_running();
+  counters_.num_waiting = scheduler_.num_waiting();
+  counters_.num_pages = counters_.num_free_pages = 0;
+  for (const KvKind kind : {KvKind::kFull, KvKind::kWindow}) {
+    counters_.num_pages += scheduler_.pool(kind).num_pages();
+    counters_.num_free_pages += scheduler_.pool(kind).num_free();
+  }
+  std::lock_guard lock(mutex_);
+  stats_ = counters_;
+}
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+std::unique_ptr<Engine> Engine::create(const EngineOptions& options) {
+  return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(options)));
+}
+
+const ModelDescription& Engine::model() const { return impl_->model(); }
+Result<uint64_t> Engine::submit(Request request) { return impl_->submit(std::move(request)); }
+void Engine::cancel(uint64_t request_id) { impl_->cancel(request_id); }
+void Engine::drain() { impl_->drain(); }
+EngineStats Engine::stats() const { return impl_->stats(); }
+
+}  // namespace briar

@@ -1,0 +1,37 @@
+// One request as the engine tracks it. Owned by the engine's thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "batch/kv_kind.h"
+#include "briar/engine.h"
+#include "kvcache/page_pool.h"
+
+namespace briar {
+
+struct Sequence {
+  Sequence(uint64_t id, Request request, std::array<SequencePages, kNumKvKinds> pages)
+      : id(id), request(std::move(request)), pages(std::move(pages)) {
+    tokens = this->request.prompt;
+  }
+
+  int64_t num_prompt() const { return static_cast<int64_t>(request.prompt.size()); }
+  int64_t num_generated() const { return static_cast<int64_t>(tokens.size()) - num_prompt(); }
+  // Tokens that are known but have no KV yet.
+  int64_t num_pending() const { return static_cast<int64_t>(tokens.size()) - num_computed; }
+
+  uint64_t id;
+  Request request;
+  std::vector<int32_t> tokens;   // prompt, then generated
+  int64_t num_computed = 0;      // tokens with KV, all confirmed
+  int32_t row = -1;              // device row while running
+  bool is_new_to_device = true;  // the next step tells the device its length
+  std::array<SequencePages, kNumKvKinds> pages;
+  std::vector<float> prompt_logprobs;
+  int64_t num_prompt_scored = 0;  // prompt tokens whose log-probabilities have been collected
+                                  // (recomputation gives them again)
+};
+
+}  // namespace briar

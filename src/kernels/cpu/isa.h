@@ -1,0 +1,40 @@
+// Which instruction set the CPU kernels use. Every *_cpu.cc file is compiled once per set, into
+// namespace briar::avx2 and briar::avx512; the op's launcher picks one at run time.
+#pragma once
+
+namespace briar {
+
+class Stream;
+
+enum class CpuIsa { kAvx2, kAvx512 };
+
+// The best set that this processor has, or AVX2 if the environment says BRIAR_ISA=avx2. A processor
+// without AVX2 and FMA is refused with a UserError.
+CpuIsa cpu_isa();
+const char* to_string(CpuIsa isa);
+
+// Tests compare both sets on one machine: overrides cpu_isa() until destroyed. Not thread-safe.
+class ScopedCpuIsa {
+ public:
+  explicit ScopedCpuIsa(CpuIsa isa);
+  ~ScopedCpuIsa();
+
+ private:
+  CpuIsa previous_;
+};
+
+}  // namespace briar
+
+// Declares both builds of one CPU kernel.
+#define BRIAR_DECLARE_CPU_KERNEL(...) \
+  namespace avx2 {                    \
+  __VA_ARGS__;                        \
+  }                                   \
+  namespace avx512 {                  \
+  __VA_ARGS__;                        \
+  }
+
+// Calls the build that fits this processor.
+#define BRIAR_CALL_CPU_KERNEL(name, ...)                                      \
+  (::briar::cpu_isa() == ::briar::CpuIsa::kAvx512 ? avx512::name(__VA_ARGS__) \
+                                                  : avx2::name(__VA_ARGS__))

@@ -1,0 +1,97 @@
+#include "kernels/sampling/sampler.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "device/shape_check.h"
+#include "kernels/sampling/softmax_cpu.h"
+
+namespace briar {
+namespace {
+
+// The id at which the running sum of weights passes `target`. Rounding can leave the target at the
+// very end: then the last id with any weight is the answer.
+template <class IdOf>
+int32_t pick(int64_t n, const float* weights, double target, const IdOf& id_of) {
+  double sum = 0;
+  int64_t last = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    if (weights[id_of(i)] == 0.f) continue;
+    last = i;
+    sum += weights[id_of(i)];
+    if (sum > target) break;
+  }
+  return static_cast<int32_t>(id_of(last));
+}
+
+// Ids sorted by weight, likeliest first, as many as the filters keep.
+std::vector<int32_t> filtered_ids(const std::vector<float>& weights, double total,
+                                  const SamplingRow& row) {
+  const auto n = static_cast<int64_t>(weights.size());
+  std::vector<int32_t> ids(weights.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  auto is_likelier = [&](int32_t a, int32_t b) {
+    return weights[a] != weights[b] ? weights[a] > weights[b] : a < b;
+  };
+  const int64_t limit = row.top_k > 0 ? std::min<int64_t>(row.top_k, n) : n;
+  // Sorts only as far as needed: most distributions fill top_p within a few hundred tokens.
+  int64_t sorted = 0;
+  auto sort_to = [&](int64_t count) {
+    std::partial_sort(ids.begin() + sorted, ids.begin() + count, ids.end(), is_likelier);
+    sorted = count;
+  };
+  if (row.top_k > 0) {
+    sort_to(limit);
+    total = 0;
+    for (int64_t i = 0; i < limit; ++i) total += weights[ids[i]];
+  }
+  double mass = 0;
+  int64_t kept = 0;
+  const bool filters_mass = row.top_p < 1;
+  while (kept < limit) {
+    if (kept == sorted) sort_to(std::min(limit, std::max<int64_t>(256, sorted * 4)));
+    // exp_row() gave the likeliest token the weight 1.
+    if (weights[ids[kept]] < row.min_p) break;
+    mass += weights[ids[kept++]];
+    if (filters_mass && mass >= row.top_p * total) break;
+  }
+  ids.resize(static_cast<size_t>(std::max<int64_t>(kept, 1)));
+  return ids;
+}
+
+int32_t sample_row(const float* logits, int64_t vocab_size, const SamplingRow& row) {
+  const RowPeak peak = BRIAR_CALL_CPU_KERNEL(row_peak, logits, vocab_size);
+  if (peak.has_nan) return -1;
+  if (row.temperature == 0.f) return peak.id;
+  std::vector<float> weights(static_cast<size_t>(vocab_size));
+  const double total = BRIAR_CALL_CPU_KERNEL(exp_row, logits, vocab_size, peak.max,
+                                             1.f / row.temperature, weights.data());
+  const double u = uniform(row.random);
+  if (row.top_k <= 0 && row.top_p >= 1 && row.min_p <= 0) {
+    return pick(vocab_size, weights.data(), u * total, [](int64_t i) { return i; });
+  }
+  const std::vector<int32_t> ids = filtered_ids(weights, total, row);
+  double kept = 0;
+  for (const int32_t id : ids) kept += weights[id];
+  return pick(static_cast<int64_t>(ids.size()), weights.data(), u * kept,
+              [&](int64_t i) { return int64_t{ids[static_cast<size_t>(i)]}; });
+}
+
+}  // namespace
+
+void sampler(Stream& stream, const SamplerArgs& a) {
+  ShapeCheck s("sampler");
+  s("logits", a.logits, {DType::kFp32}, {"num_rows", "padded_vocab"});
+  s("token_ids", a.token_ids, {DType::kInt32}, {"num_rows"});
+  CHECK(a.vocab_size >= 1 && a.vocab_size <= s["padded_vocab"], "vocab_size={} of {} columns",
+        a.vocab_size, s["padded_vocab"]);
+  auto task = [&](int64_t row) {
+    const float* logits = a.logits.ptr<float>() + row * a.logits.stride(0);
+    a.token_ids.ptr<int32_t>()[row] = sample_row(logits, a.vocab_size, a.rows[row]);
+  };
+  cpu_thread_pool(stream).run(s["num_rows"], task);
+}
+
+}  // namespace briar

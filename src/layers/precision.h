@@ -1,0 +1,25 @@
+// What is stored and computed in which type, under one name (docs/numerics.md has the table).
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+#include "device/dtype.h"
+
+namespace briar {
+
+struct Precision {
+  const char* name = "bf16";
+  DType activations = DType::kBf16;   // inputs of matrix products and of attention
+  DType kv = DType::kBf16;            // KV cache
+  bool keeps_stored_weights = false;  // dense weights as the checkpoint has them; else bf16
+  DType experts = DType::kBf16;       // experts of an MXFP4 checkpoint: kept (kMxfp4) or expanded
+  bool rounds_routing = true;         // routing weights to bfloat16
+};
+
+// fp32, bf16 or mxfp4; any other name is an error that lists them.
+Result<Precision> parse_precision(std::string_view name);
+// fp32 or bf16 for the KV cache.
+Result<DType> parse_kv_precision(std::string_view name);
+
+}  // namespace briar
