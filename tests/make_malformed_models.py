@@ -150,7 +150,6 @@ config_file_case("config_without_anything", b"{}")
 
 config_case("architecture_unknown", "architectures", ["NoSuchModelForCausalLM"],
             "NoSuchModelForCausalLM")
-config_case("architecture_missing", "architectures", DELETE, "architectures")
 config_case("architecture_not_a_list", "architectures", 5, "architectures", "5")
 config_case("hidden_size_missing", "hidden_size", DELETE, "hidden_size")
 config_case("hidden_size_string", "hidden_size", "288", "hidden_size", '"288"')

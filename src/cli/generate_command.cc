@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <optional>
 
-#include "base/file.h"
 #include "base/json.h"
+#include "cli/text_io.h"
 #include "formats/message_json.h"
 #include "formats/registry.h"
 #include "tokenizer/detokenizer.h"
@@ -31,9 +31,7 @@ struct Prompt {
 
 std::string prompt_text(const GenerateOptions& o) {
   if (o.prompt_file.empty()) return o.prompt;
-  auto file = MappedFile::open(o.prompt_file);
-  if (!file) throw UserError(file.error());
-  return std::string(file->text());
+  return TextInput(o.prompt_file).rest();
 }
 
 std::vector<int32_t> read_ids(const std::string& path) {

@@ -1,6 +1,7 @@
 #include "cli/text_io.h"
 
 #include <iostream>
+#include <iterator>
 
 #include "base/result.h"
 
@@ -25,6 +26,12 @@ bool TextInput::next_line(std::string& line) {
   if (std::getline(stream(), line)) return true;
   if (stream().bad()) throw_user_error("{}: cannot read", name_);
   return false;
+}
+
+std::string TextInput::rest() {
+  std::string text((std::istreambuf_iterator<char>(stream())), {});
+  if (stream().bad()) throw_user_error("{}: cannot read", name_);
+  return text;
 }
 
 TextOutput::TextOutput(const std::string& path)

@@ -15,11 +15,14 @@ class TextInput {
   explicit TextInput(const std::string& path);
 
   const std::string& name() const { return name_; }
-  std::istream& stream();
   // The next line without its newline; false at the end.
   bool next_line(std::string& line);
+  // Everything up to the end.
+  std::string rest();
 
  private:
+  std::istream& stream();
+
   std::string name_;
   std::ifstream file_;
 };

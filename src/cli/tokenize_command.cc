@@ -98,8 +98,7 @@ void measure_encode(const TokenizeOptions& options) {
   const auto tokenizer = open_tokenizer(options.tokenizer_dir);
   TextInput input(options.bench_file);
   TextOutput output(options.out);
-  const std::string text((std::istreambuf_iterator<char>(input.stream())), {});
-  if (input.stream().bad()) throw_user_error("{}: cannot read", input.name());
+  const std::string text = input.rest();
   if (text.empty()) throw_user_error("{}: nothing to encode", input.name());
   std::vector<double> seconds;
   double total = 0;

@@ -85,6 +85,9 @@ GptOssConfig read_config(const HfConfig& hf) {
     hf.fail("num_attention_heads",
             fmt::format("which is not a multiple of num_key_value_heads = {}", c.num_kv_heads));
   }
+  if (hf.boolean_or("tie_word_embeddings", false)) {
+    hf.fail("tie_word_embeddings", "but gpt-oss has a head of its own");
+  }
   if (c.head_dim % 2 != 0) hf.fail("head_dim", "but rotary pairs need an even number");
   if (c.num_experts_per_tok > c.num_experts) {
     hf.fail({"num_experts_per_tok", "experts_per_token"},

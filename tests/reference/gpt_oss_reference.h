@@ -15,23 +15,23 @@ namespace briar::reference {
 // Ways to get gpt-oss subtly wrong. Tests switch them on to prove that their bounds notice.
 enum class Mistake {
   kNone,
-  kWindow127,           // sliding layers see 127 tokens instead of 128
-  kWindow129,           // ... 129 tokens
-  kYarnTruncated,       // YaRN's ramp with bounds rounded to whole dimensions
-  kNoAttentionFactor,   // cos and sin without YaRN's factor
-  kNoClamp,             // SwiGLU without limits
-  kAlphaOne,            // sigmoid(gate) instead of sigmoid(1.702 gate)
-  kNoPlusOne,           // up instead of up + 1
-  kSoftmaxBeforeTopK,   // experts weighted by the softmax over all experts
-  kNoSinks,             // plain softmax in attention
-  kNoQBias,             // here and below: all layers without this bias
-  kNoKBias,             //
-  kNoVBias,             //
-  kNoOBias,             //
-  kNoRouterBias,        //
-  kNoGateUpBias,        //
-  kNoDownBias,          //
-  kExpertWeightsBf16,   // the chosen experts' softmax weights rounded to bf16
+  kWindow127,          // sliding layers see 127 tokens instead of 128
+  kWindow129,          // ... 129 tokens
+  kYarnTruncated,      // YaRN's ramp with bounds rounded to whole dimensions
+  kNoAttentionFactor,  // cos and sin without YaRN's factor
+  kNoClamp,            // SwiGLU without limits
+  kAlphaOne,           // sigmoid(gate) instead of sigmoid(1.702 gate)
+  kNoPlusOne,          // up instead of up + 1
+  kSoftmaxBeforeTopK,  // experts weighted by the softmax over all experts
+  kNoSinks,            // plain softmax in attention
+  kNoQBias,            // all layers without this bias; likewise below
+  kNoKBias,
+  kNoVBias,
+  kNoOBias,
+  kNoRouterBias,
+  kNoGateUpBias,
+  kNoDownBias,
+  kExpertWeightsBf16,  // the chosen experts' softmax weights rounded to bf16
 };
 
 // "kWindow127"
@@ -77,11 +77,14 @@ class GptOssReference {
 
  private:
   struct Layer;
-  // [num_tokens, hidden_size] after the final norm.
-  std::vector<double> hidden_states(std::span<const int32_t> tokens, Mistake mistake) const;
+  // [num_tokens][hidden_size] after the final norm.
+  std::vector<std::vector<double>> hidden_states(std::span<const int32_t> tokens,
+                                                 Mistake mistake) const;
 
   GptOssConfig config_;
-  std::unique_ptr<Checkpoint> checkpoint_;  // embedding and head are read from its bytes
+  std::unique_ptr<Checkpoint> checkpoint_;
+  std::span<const uint8_t> embedding_;  // [vocab_size, hidden_size] bf16, in the checkpoint
+  std::span<const uint8_t> head_;       // likewise
   std::vector<Layer> layers_;
   std::vector<float> final_norm_;  // [hidden_size]
 };

@@ -1,7 +1,7 @@
 // D[m, n] = sum over k of A[m, k] * B[n, k] (+ bias[n]), weights row-major as checkpoints store
 // them.
 //
-// Work is cut into tasks of kRowsPerTask weight rows: each weight is read from memory once per task
+// Work is cut into tasks of up to kMaxTaskBytes of weight rows: each weight is read from memory once per task
 // however many tokens there are. Inside, a register tile of kTileM x kTileN dot products runs along
 // k, the dimension that is contiguous in both operands. Every dot product is one accumulator
 // register filled in the order of k, reduced by the same tree: its bits depend on k alone, not on
@@ -20,7 +20,8 @@ namespace {
 constexpr int kTileN = 4;
 constexpr int kTileM =
     Vec::kLanes == 16 ? 4 : 2;  // 16 or 8 accumulators: what the register file holds
-constexpr int64_t kRowsPerTask = 128;
+constexpr int64_t kMaxTaskBytes = 384 * 1024;  // of weights: with many tokens they are read again from the L2 cache
+constexpr int64_t kMinRowsPerTask = 8;
 // Products smaller than this many weights run on the calling thread: handing out tasks costs more.
 constexpr int64_t kSerialWeights = 24 * 1024;
 
@@ -266,11 +267,17 @@ void grouped_product(ThreadPool& pool, const GroupedProduct& a) {
   for (int32_t group = 0; group < num_groups; ++group) {
     if (a.row_offsets[group + 1] > a.row_offsets[group]) active[num_active++] = group;
   }
-  const int64_t blocks = (n + kRowsPerTask - 1) / kRowsPerTask;
+  // Enough tasks to even out the threads, whole tiles each. How rows are cut never shows in the result.
+  const int64_t row_bytes = dtype_bytes(a.weight.dtype(), k) + 1;
+  int64_t rows_per_task = num_active * n / (pool.num_threads() * 4);
+  if (rows_per_task > kMaxTaskBytes / row_bytes) rows_per_task = kMaxTaskBytes / row_bytes;
+  if (rows_per_task < kMinRowsPerTask) rows_per_task = kMinRowsPerTask;
+  rows_per_task = rows_per_task / kTileN * kTileN;
+  const int64_t blocks = (n + rows_per_task - 1) / rows_per_task;
   auto task = [&](int64_t i) {
-    const int64_t group = active[i / blocks], begin = i % blocks * kRowsPerTask;
+    const int64_t group = active[i / blocks], begin = i % blocks * rows_per_task;
     const int64_t first = a.row_offsets[group], rows = a.row_offsets[group + 1] - first;
-    const int64_t end = begin + kRowsPerTask < n ? begin + kRowsPerTask : n;
+    const int64_t end = begin + rows_per_task < n ? begin + rows_per_task : n;
     product_task(a, group, x.rows + first, rows, begin, end);
   };
   const int64_t num_tasks = num_active * blocks;
