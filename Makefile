@@ -2,7 +2,7 @@
 BUILD := build/release
 JOBS  ?= $(shell nproc)
 
-.PHONY: all build demo test test-long setup format clean
+.PHONY: all build cuda demo test test-long setup format clean
 
 all: build
 
@@ -12,6 +12,11 @@ setup:
 build: setup
 	@cmake --preset release $(if $(VERBOSE),,--log-level=WARNING)
 	@cmake --build --preset release -j $(JOBS)
+
+# Needs the CUDA toolkit 13, not a GPU.
+cuda: setup
+	@cmake --preset cuda $(if $(VERBOSE),,--log-level=WARNING)
+	@cmake --build --preset cuda -j $(JOBS)
 
 demo: build
 	@scripts/demo.sh $(BUILD)/briar

@@ -17,7 +17,8 @@ std::vector<T> numbers(const bj::value& list) {
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
 }  // namespace
@@ -59,7 +60,8 @@ void expect_same_bits(const Collected& a, const Collected& b, const std::string&
   }
 }
 
-Request scoring_request(const std::vector<int32_t>& prompt, int64_t max_tokens, std::vector<int32_t> stop_ids) {
+Request scoring_request(const std::vector<int32_t>& prompt, int64_t max_tokens,
+                        std::vector<int32_t> stop_ids) {
   Request request;
   request.prompt = prompt;
   request.sampling.temperature = 0;
@@ -80,7 +82,8 @@ std::vector<Collected> run_all(Engine& engine, std::vector<Request> requests) {
         to.logprobs.push_back(t.logprob);
         to.top.push_back(t.top);
       }
-      to.prompt_logprobs.insert(to.prompt_logprobs.end(), o.prompt_logprobs.begin(), o.prompt_logprobs.end());
+      to.prompt_logprobs.insert(to.prompt_logprobs.end(), o.prompt_logprobs.begin(),
+                                o.prompt_logprobs.end());
       if (o.finish_reason == FinishReason::kNone) return;
       to.finish_reason = o.finish_reason;
       to.error = o.error;

@@ -12,8 +12,12 @@
 
 namespace briar {
 
-inline std::string model_path(const std::string& name) { return std::string(BRIAR_ASSETS_DIR) + "/models/" + name; }
-inline std::string golden_path(const std::string& name) { return std::string(BRIAR_ASSETS_DIR) + "/golden/" + name + ".jsonl"; }
+inline std::string model_path(const std::string& name) {
+  return std::string(BRIAR_ASSETS_DIR) + "/models/" + name;
+}
+inline std::string golden_path(const std::string& name) {
+  return std::string(BRIAR_ASSETS_DIR) + "/golden/" + name + ".jsonl";
+}
 
 // One line of a golden file, and Briar's answer to it.
 struct GoldenCase {
@@ -43,7 +47,8 @@ struct Collected {
 void expect_same_bits(const Collected& a, const Collected& b, const std::string& what);
 
 // A request of greedy tokens with all log-probabilities.
-Request scoring_request(const std::vector<int32_t>& prompt, int64_t max_tokens, std::vector<int32_t> stop_ids = {});
+Request scoring_request(const std::vector<int32_t>& prompt, int64_t max_tokens,
+                        std::vector<int32_t> stop_ids = {});
 
 // Submits all at once and waits.
 std::vector<Collected> run_all(Engine& engine, std::vector<Request> requests);

@@ -45,17 +45,25 @@ TEST(Engine, RefusesBadRequestsWithTheirValues) {
   };
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_NE(with([](Request& r) { r.prompt.clear(); }).find("empty"), std::string::npos);
-  EXPECT_NE(with([](Request& r) { r.prompt = {1, 512}; }).find("prompt[1] is the id 512"), std::string::npos);
+  EXPECT_NE(with([](Request& r) {
+              r.prompt = {1, 512};
+            }).find("prompt[1] is the id 512"),
+            std::string::npos);
   EXPECT_NE(with([](Request& r) { r.prompt = {-1}; }).find("id -1"), std::string::npos);
-  EXPECT_NE(with([](Request& r) { r.prompt.assign(256, 1); }).find("256 tokens"), std::string::npos);
-  EXPECT_NE(with([](Request& r) { r.max_tokens = -1; }).find("max_tokens is -1"), std::string::npos);
-  EXPECT_NE(with([](Request& r) { r.sampling.temperature = -1; }).find("temperature is -1"), std::string::npos);
-  EXPECT_NE(with([&](Request& r) { r.sampling.temperature = kNan; }).find("temperature is nan"), std::string::npos);
+  EXPECT_NE(with([](Request& r) { r.prompt.assign(256, 1); }).find("256 tokens"),
+            std::string::npos);
+  EXPECT_NE(with([](Request& r) { r.max_tokens = -1; }).find("max_tokens is -1"),
+            std::string::npos);
+  EXPECT_NE(with([](Request& r) { r.sampling.temperature = -1; }).find("temperature is -1"),
+            std::string::npos);
+  EXPECT_NE(with([&](Request& r) { r.sampling.temperature = kNan; }).find("temperature is nan"),
+            std::string::npos);
   EXPECT_NE(with([](Request& r) { r.sampling.top_p = 0; }).find("top_p is 0"), std::string::npos);
   EXPECT_NE(with([](Request& r) { r.sampling.min_p = 2; }).find("min_p is 2"), std::string::npos);
   EXPECT_NE(with([](Request& r) { r.sampling.top_k = -3; }).find("top_k is -3"), std::string::npos);
   EXPECT_NE(with([](Request& r) { r.num_top_logprobs = 1000; }).find("1000"), std::string::npos);
-  EXPECT_EQ(run_all(*engine, {scoring_request({1, 2, 3}, 4)})[0].tokens.size(), 4u) << "still serving";
+  EXPECT_EQ(run_all(*engine, {scoring_request({1, 2, 3}, 4)})[0].tokens.size(), 4u)
+      << "still serving";
 }
 
 TEST(Engine, EndsAtMaxTokensAtStopIdsAndAtTheModelsLength) {
@@ -65,10 +73,13 @@ TEST(Engine, EndsAtMaxTokensAtStopIdsAndAtTheModelsLength) {
   EXPECT_EQ(whole.tokens.size(), 12u);
   EXPECT_EQ(whole.finish_reason, FinishReason::kLength);
   const int32_t stop = whole.tokens[5];
-  const auto first = static_cast<size_t>(std::find(whole.tokens.begin(), whole.tokens.end(), stop) - whole.tokens.begin());
+  const auto first = static_cast<size_t>(std::find(whole.tokens.begin(), whole.tokens.end(), stop) -
+                                         whole.tokens.begin());
   const Collected stopped = run_all(*engine, {scoring_request(prompt, 12, {stop})})[0];
   EXPECT_EQ(stopped.finish_reason, FinishReason::kStop);
-  EXPECT_EQ(stopped.tokens, std::vector<int32_t>(whole.tokens.begin(), whole.tokens.begin() + static_cast<long>(first) + 1));
+  EXPECT_EQ(stopped.tokens,
+            std::vector<int32_t>(whole.tokens.begin(),
+                                 whole.tokens.begin() + static_cast<long>(first) + 1));
   const Collected longest = run_all(*engine, {scoring_request(ids(250, 2), 1000)})[0];
   EXPECT_EQ(longest.tokens.size(), 6u);
   EXPECT_EQ(longest.finish_reason, FinishReason::kLength);
@@ -110,15 +121,18 @@ TEST(Engine, DestructionEndsWhatRuns) {
     const auto engine = small_engine();
     for (uint32_t i = 0; i < 20; ++i) {
       Request request = scoring_request(ids(30, i), 200);
-      request.on_output = [&](const Output& o) { num_ends += o.finish_reason != FinishReason::kNone ? 1 : 0; };
+      request.on_output = [&](const Output& o) {
+        num_ends += o.finish_reason != FinishReason::kNone ? 1 : 0;
+      };
       ASSERT_TRUE(engine->submit(std::move(request)).ok());
     }
   }
   EXPECT_EQ(num_ends, 20);
 }
 
-// 10,000 random additions, cancellations, natural ends and waits for steps; pages are so few that sequences
-// preempt each other. The engine checks its page accounting after every step (checks_invariants).
+// 10,000 random additions, cancellations, natural ends and waits for steps; pages are so few that
+// sequences preempt each other. The engine checks its page accounting after every step
+// (checks_invariants).
 TEST(Engine, TenThousandRandomOperationsLoseNothing) {
   const auto engine = small_engine(6);
   std::mt19937 random(2026);
@@ -148,7 +162,8 @@ TEST(Engine, TenThousandRandomOperationsLoseNothing) {
       engine->cancel(open[random() % open.size()]);
     } else {
       const uint64_t step = engine->stats().num_steps;
-      for (int spins = 0; spins < 200 && engine->stats().num_steps == step && num_ended < num_submitted; ++spins) {
+      for (int spins = 0;
+           spins < 200 && engine->stats().num_steps == step && num_ended < num_submitted; ++spins) {
         std::this_thread::yield();
       }
     }
@@ -156,7 +171,8 @@ TEST(Engine, TenThousandRandomOperationsLoseNothing) {
   engine->drain();
   const EngineStats stats = engine->stats();
   std::printf("%ld requests, %lu steps, %lu preemptions\n", static_cast<long>(num_submitted),
-              static_cast<unsigned long>(stats.num_steps), static_cast<unsigned long>(stats.num_preemptions));
+              static_cast<unsigned long>(stats.num_steps),
+              static_cast<unsigned long>(stats.num_preemptions));
   EXPECT_EQ(num_ended, num_submitted);
   EXPECT_EQ(num_errors, 0);
   EXPECT_EQ(stats.num_free_pages, stats.num_pages);

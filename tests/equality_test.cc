@@ -1,5 +1,5 @@
-// What must not change a single bit of an answer: how the prompt is cut into chunks, the page size, the
-// other sequences of the batch, the number of threads, preemption.
+// What must not change a single bit of an answer: how the prompt is cut into chunks, the page size,
+// the other sequences of the batch, the number of threads, preemption.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -17,7 +17,8 @@ std::vector<GoldenCase> prompts(size_t longest) {
   return cases;
 }
 
-std::vector<Collected> run_with(const std::vector<GoldenCase>& cases, const std::function<void(EngineOptions&)>& change,
+std::vector<Collected> run_with(const std::vector<GoldenCase>& cases,
+                                const std::function<void(EngineOptions&)>& change,
                                 EngineStats* stats = nullptr) {
   EngineOptions options = test_options("gpt-oss-random", "bf16");
   change(options);
@@ -29,9 +30,10 @@ std::vector<Collected> run_with(const std::vector<GoldenCase>& cases, const std:
   return results;
 }
 
-void expect_all_same(const std::vector<GoldenCase>& cases, const std::vector<Collected>& a, const std::vector<Collected>& b,
-                     const std::string& what) {
-  for (size_t i = 0; i < cases.size(); ++i) expect_same_bits(a[i], b[i], what + ", " + cases[i].name);
+void expect_all_same(const std::vector<GoldenCase>& cases, const std::vector<Collected>& a,
+                     const std::vector<Collected>& b, const std::string& what) {
+  for (size_t i = 0; i < cases.size(); ++i)
+    expect_same_bits(a[i], b[i], what + ", " + cases[i].name);
 }
 
 // One sequence after another, whole prompts, one thread.
@@ -51,7 +53,8 @@ class Equality : public testing::Test {
     delete cases_;
     delete reference_;
   }
-  void expect_equal_with(const std::function<void(EngineOptions&)>& change, const std::string& what) {
+  void expect_equal_with(const std::function<void(EngineOptions&)>& change,
+                         const std::string& what) {
     expect_all_same(*cases_, *reference_, run_with(*cases_, change), what);
   }
   static std::vector<GoldenCase>* cases_;
@@ -94,7 +97,8 @@ TEST_F(Equality, CompanyInTheBatch) {
 
 TEST_F(Equality, Threads) {
   for (const int threads : {2, 3, 7}) {
-    expect_equal_with([&](EngineOptions& o) { o.num_threads = threads; }, std::to_string(threads) + " threads");
+    expect_equal_with([&](EngineOptions& o) { o.num_threads = threads; },
+                      std::to_string(threads) + " threads");
   }
 }
 
@@ -113,6 +117,75 @@ TEST_F(Equality, Preemption) {
   expect_all_same(*cases_, *reference_, results, "preempted");
 }
 
+// Without prompt log-probabilities, so that the cache may be used; everything else is compared.
+TEST_F(Equality, PrefixCache) {
+  auto run_twice = [&](bool caches, int page_size, int64_t kv_bytes, EngineStats* stats) {
+    EngineOptions options = test_options("gpt-oss-random", "bf16");
+    options.caches_prefixes = caches;
+    options.page_size = page_size;
+    options.max_model_len = 1200;
+    options.chunk = 64;
+    options.kv_cache_bytes = kv_bytes;
+    const auto engine = Engine::create(options);
+    std::vector<Collected> all;
+    for (int round = 0; round < 2; ++round) {
+      std::vector<Request> requests;
+      for (const GoldenCase& c : *cases_) {
+        requests.push_back(scoring_request(c.prompt, c.generate));
+        requests.back().wants_prompt_logprobs = false;
+        // A beginning of another length: half of the prompt, then something else.
+        std::vector<int32_t> half(c.prompt.begin(),
+                                  c.prompt.begin() + static_cast<long>(c.prompt.size() / 2));
+        half.push_back(7);
+        requests.push_back(scoring_request(half, 8));
+        requests.back().wants_prompt_logprobs = false;
+      }
+      for (Collected& c : run_all(*engine, std::move(requests))) all.push_back(std::move(c));
+    }
+    *stats = engine->stats();
+    return all;
+  };
+  EngineStats off, on, tight;
+  const auto reference = run_twice(false, 16, int64_t{64} << 20, &off);
+  EXPECT_EQ(off.num_cached_tokens, 0u);
+  const auto cached = run_twice(true, 16, int64_t{64} << 20, &on);
+  EXPECT_GT(on.num_cached_tokens, 2000u);
+  EXPECT_LT(on.num_prompt_tokens, off.num_prompt_tokens - 2000);
+  const auto preempted = run_twice(true, 16, int64_t{3} << 20, &tight);
+  EXPECT_GT(tight.num_preemptions, 0u);
+  for (size_t i = 0; i < reference.size(); ++i) {
+    expect_same_bits(reference[i], cached[i], "cached, request " + std::to_string(i));
+    expect_same_bits(reference[i], preempted[i],
+                     "cached and preempted, request " + std::to_string(i));
+  }
+  for (const int page_size : {1, 7, 64}) {
+    EngineStats stats;
+    const auto results = run_twice(true, page_size, int64_t{64} << 20, &stats);
+    EXPECT_GT(stats.num_cached_tokens, 1500u);
+    for (size_t i = 0; i < reference.size(); ++i) {
+      expect_same_bits(reference[i], results[i],
+                       "page size " + std::to_string(page_size) + ", request " + std::to_string(i));
+    }
+  }
+}
+
+TEST_F(Equality, SaltsDoNotShare) {
+  const auto engine = Engine::create(test_options("gpt-oss-random", "bf16"));
+  const std::vector<int32_t> prompt(100, 5);
+  std::vector<int64_t> cached;
+  for (const char* salt : {"a", "b", "a", ""}) {
+    Request r = scoring_request(prompt, 2);
+    r.wants_prompt_logprobs = false;
+    r.cache_salt = salt;
+    r.on_output = [&](const Output& o) {
+      if (o.finish_reason != FinishReason::kNone) cached.push_back(o.num_cached_tokens);
+    };
+    ASSERT_TRUE(engine->submit(std::move(r)).ok());
+    engine->drain();
+  }
+  EXPECT_EQ(cached, (std::vector<int64_t>{0, 0, 96, 0}));
+}
+
 TEST_F(Equality, SampledTokensDependOnTheSeedAlone) {
   auto sampled = [&](int max_seqs) {
     EngineOptions options = test_options("gpt-oss-random", "bf16");
@@ -122,7 +195,12 @@ TEST_F(Equality, SampledTokensDependOnTheSeedAlone) {
     for (const GoldenCase& c : *cases_) {
       for (uint32_t choice = 0; choice < 3; ++choice) {
         Request r = scoring_request(c.prompt, 20);
-        r.sampling = {.temperature = 1.3f, .top_k = 50, .top_p = 0.95f, .min_p = 0.01f, .seed = 7, .choice = choice};
+        r.sampling = {.temperature = 1.3f,
+                      .top_k = 50,
+                      .top_p = 0.95f,
+                      .min_p = 0.01f,
+                      .seed = 7,
+                      .choice = choice};
         requests.push_back(std::move(r));
       }
     }
@@ -134,7 +212,8 @@ TEST_F(Equality, SampledTokensDependOnTheSeedAlone) {
     expect_same_bits(alone[i], crowd[i], "request " + std::to_string(i));
     if (i % 3 != 0) num_different_choices += alone[i].tokens != alone[i - i % 3].tokens ? 1 : 0;
   }
-  EXPECT_EQ(num_different_choices, cases_->size() * 2) << "choices of one prompt are independent draws";
+  EXPECT_EQ(num_different_choices, cases_->size() * 2)
+      << "choices of one prompt are independent draws";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Briar against Hugging Face transformers in float32 (assets/golden, docs/numerics.md). Each test prints
-// the worst it saw beside the bound.
+// Briar against Hugging Face transformers in float32 (assets/golden, docs/numerics.md). Each test
+// prints the worst it saw beside the bound.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,9 +15,10 @@ namespace {
 struct Bounds {
   const char* model;
   const char* precision;
-  double prompt_mean, prompt_p99, prompt_max;  // of |difference of log-probability| over prompt tokens
-  double greedy_max;                           // over greedy tokens
-  double margin;                               // greedy tokens are equal wherever the reference's margin exceeds it
+  double prompt_mean, prompt_p99,
+      prompt_max;     // of |difference of log-probability| over prompt tokens
+  double greedy_max;  // over greedy tokens
+  double margin;      // greedy tokens are equal wherever the reference's margin exceeds it
 };
 
 constexpr double kNoBound = 1e9;
@@ -47,11 +48,13 @@ struct Differences {
 
 void check_bounds(const Bounds& b, Differences& d) {
   std::sort(d.prompt.begin(), d.prompt.end());
-  const double mean = std::accumulate(d.prompt.begin(), d.prompt.end(), 0.0) / static_cast<double>(d.prompt.size());
+  const double mean =
+      std::accumulate(d.prompt.begin(), d.prompt.end(), 0.0) / static_cast<double>(d.prompt.size());
   const double p99 = d.prompt[d.prompt.size() * 99 / 100];
   const double greedy = *std::max_element(d.greedy.begin(), d.greedy.end());
-  std::printf("%s %s: prompt mean %.2g, p99 %.2g, max %.2g; greedy max %.2g; largest margin missed %.2g\n", b.model,
-              b.precision, mean, p99, d.prompt.back(), greedy, d.largest_missed_margin);
+  std::printf(
+      "%s %s: prompt mean %.2g, p99 %.2g, max %.2g; greedy max %.2g; largest margin missed %.2g\n",
+      b.model, b.precision, mean, p99, d.prompt.back(), greedy, d.largest_missed_margin);
   EXPECT_LE(mean, b.prompt_mean);
   EXPECT_LE(p99, b.prompt_p99);
   EXPECT_LE(d.prompt.back(), b.prompt_max);
@@ -78,13 +81,15 @@ TEST_P(Golden, AgreesWithTransformers) {
     if (HasFatalFailure()) return;
     if (std::string(b.precision) != "fp32" || results[i].top.empty()) continue;
     for (size_t j = 0; j < cases[i].next_top.size(); ++j) {
-      EXPECT_NEAR(results[i].top[0][j].logprob, cases[i].next_top[j].logprob, b.prompt_max) << cases[i].name;
+      EXPECT_NEAR(results[i].top[0][j].logprob, cases[i].next_top[j].logprob, b.prompt_max)
+          << cases[i].name;
     }
   }
   check_bounds(b, d);
 }
 
-// The bounds are twice to ten times what is measured here, and never above what docs/numerics.md promises.
+// The bounds are twice to ten times what is measured here, and never above what docs/numerics.md
+// promises.
 INSTANTIATE_TEST_SUITE_P(
     Models, Golden,
     testing::Values(Bounds{"tiny-harmony", "fp32", 2e-3, 2e-3, 2e-3, 2e-3, 0.01},
@@ -109,7 +114,8 @@ TEST(Precision, Mxfp4EqualsBf16ToTheBit) {
     for (const GoldenCase& c : cases) requests.push_back(scoring_request(c.prompt, c.generate));
     results.push_back(run_all(*engine, std::move(requests)));
   }
-  for (size_t i = 0; i < cases.size(); ++i) expect_same_bits(results[0][i], results[1][i], cases[i].name);
+  for (size_t i = 0; i < cases.size(); ++i)
+    expect_same_bits(results[0][i], results[1][i], cases[i].name);
 }
 
 }  // namespace

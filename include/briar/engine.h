@@ -31,6 +31,8 @@ struct EngineOptions {
   // Ids from here on are never sampled nor listed as likely: a checkpoint's vocabulary may be
   // padded beyond the tokenizer's. 0 = all ids of the model.
   int64_t num_token_ids = 0;
+  // Pages of earlier requests serve later ones that begin with the same tokens.
+  bool caches_prefixes = true;
   bool checks_invariants = false;  // after every step; for tests
   // Called during create(): with the memory plan (several lines of text) before anything large is
   // allocated, and while weights load.
@@ -67,7 +69,8 @@ struct Output {
   uint64_t request_id = 0;
   std::vector<OutputToken> tokens;  // new since the last call; a stop token is included
   std::vector<float>
-      prompt_logprobs;  // with the last chunk of the prompt: of prompt[1], prompt[2], ...
+      prompt_logprobs;            // with the last chunk of the prompt: of prompt[1], prompt[2], ...
+  int64_t num_cached_tokens = 0;  // of the prompt, taken from the prefix cache
   FinishReason finish_reason = FinishReason::kNone;  // anything else: this is the last call
   std::string error;                                 // for kError
 };
@@ -79,7 +82,8 @@ struct Request {
   std::vector<int32_t> stop_token_ids;  // generation ends after one of these
   int32_t num_top_logprobs =
       -1;  // -1 = no log-probabilities; 0 = of the sampled tokens; n = and of the n likeliest
-  bool wants_prompt_logprobs = false;
+  bool wants_prompt_logprobs = false;  // such a request takes nothing from the prefix cache
+  std::string cache_salt;  // requests share cached pages only with others of the same salt
   // Runs on the engine's thread: hand the output on, do not wait and do not call drain() in it.
   // submit() and cancel() are allowed.
   std::function<void(const Output&)> on_output;
@@ -90,10 +94,11 @@ struct EngineStats {
   uint64_t num_prompt_tokens = 0;  // run through the model, recomputation included
   uint64_t num_generated_tokens = 0;
   uint64_t num_preemptions = 0;
+  uint64_t num_cached_tokens = 0;  // prompt tokens taken from the prefix cache instead
   int64_t num_running = 0;
   int64_t num_waiting = 0;
-  int64_t num_pages = 0;  // of all kinds
-  int64_t num_free_pages = 0;
+  int64_t num_pages = 0;       // of all kinds
+  int64_t num_free_pages = 0;  // that no running sequence holds, cached or not
 };
 
 // What the caller may need to know of the model.

@@ -12,6 +12,7 @@
 #include "cli/format_command.h"
 #include "cli/generate_command.h"
 #include "cli/score_command.h"
+#include "cli/simulate_command.h"
 #include "cli/tokenize_command.h"
 #include "cli/version.h"
 
@@ -46,7 +47,8 @@ void add_model_flags(CLI::App& app, ModelFlags& f) {
       ->capture_default_str();
   app.add_option("--overlap", f.overlap, "off")->capture_default_str();
   app.add_option("--cuda-graphs", f.cuda_graphs, "off")->capture_default_str();
-  app.add_option("--prefix-cache", f.prefix_cache, "off")->capture_default_str();
+  app.add_option("--prefix-cache", f.prefix_cache, "on or off: reuse the KV of common beginnings")
+      ->capture_default_str();
   app.add_flag("--quiet", f.quiet, "No memory plan and no progress on standard error");
 }
 
@@ -125,6 +127,32 @@ void add_format(CLI::App& app, int& code) {
   add("schema", "Tools as the model reads them", FormatOptions::Mode::kSchema);
 }
 
+void add_simulate(CLI::App& app, int& code) {
+  auto o = std::make_shared<SimulateOptions>();
+  CLI::App* sub =
+      app.add_subcommand("simulate", "The scheduler over a trace of requests, without a model");
+  sub->add_option("--trace", o->trace,
+                  "JSON lines {arrival_ms, prompt_len, output_len, hash_ids?}, plain or .xz");
+  sub->add_option("--requests", o->requests, "Instead of a trace: so many made-up requests");
+  sub->add_option("--seed", o->seed, "Of the made-up requests")->capture_default_str();
+  sub->add_option("--load", o->load, "Scale arrivals to this share of the capacity");
+  sub->add_flag("--serial", o->serial, "One request after another");
+  sub->add_option("--pages", o->pages, "Pages of KV (0: as many as it takes)")
+      ->capture_default_str();
+  sub->add_option("--page-size", o->page_size, "Tokens of a page")->capture_default_str();
+  sub->add_option("--limit", o->limit, "Only so many requests of the trace");
+  sub->add_option("--window", o->window, "Add a window kind of so many tokens")
+      ->capture_default_str();
+  sub->add_option("--max-seqs", o->max_seqs, "Most sequences at once")->capture_default_str();
+  sub->add_option("--max-batch-tokens", o->max_batch_tokens, "Most tokens of a step")
+      ->capture_default_str();
+  sub->add_option("--chunk", o->chunk, "Most tokens of one sequence in a step")
+      ->capture_default_str();
+  sub->add_flag("!--no-prefix-cache", o->prefix_cache, "Without the prefix cache");
+  sub->add_flag("--json", o->json, "One JSON object");
+  sub->callback([o, &code] { code = run_simulate(*o); });
+}
+
 void add_doctor(CLI::App& app, int& code) {
   auto json = std::make_shared<bool>(false);
   CLI::App* sub = app.add_subcommand("doctor", "What this machine has and what will be used");
@@ -148,6 +176,7 @@ int run(int argc, char** argv) {
   add_score(app, code);
   add_tokenize(app, code);
   add_format(app, code);
+  add_simulate(app, code);
   add_doctor(app, code);
   try {
     app.parse(argc, argv);

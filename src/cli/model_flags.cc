@@ -56,13 +56,13 @@ void check_flags(const ModelFlags& f) {
   check_choice("--overlap", f.overlap, {"off"},
                "this build runs steps one after another; expected off");
   check_choice("--cuda-graphs", f.cuda_graphs, {"off"}, "the CPU backend has none; expected off");
-  check_choice("--prefix-cache", f.prefix_cache, {"off"},
-               "this build has no prefix cache; expected off");
+  check_choice("--prefix-cache", f.prefix_cache, {"on", "off"}, "expected on or off");
 }
 
 std::unique_ptr<Engine> create_engine(const ModelFlags& flags) {
   check_flags(flags);
   EngineOptions options = flags.engine;
+  options.caches_prefixes = flags.prefix_cache == "on";
   if (!flags.quiet) {
     options.on_plan = [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); };
     options.on_load_progress = [progress = LoadProgress()](int64_t done, int64_t total) mutable {

@@ -17,7 +17,7 @@ struct ModelFlags {
   std::string batch_invariant = "on";  // the CPU kernels are batch-invariant in either case
   std::string overlap = "off";
   std::string cuda_graphs = "off";
-  std::string prefix_cache = "off";
+  std::string prefix_cache = "on";
   bool quiet = false;  // no memory plan, no progress
 };
 

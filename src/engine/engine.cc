@@ -95,7 +95,8 @@ SchedulerConfig scheduler_config(const EngineOptions& options, const LoadedModel
           .chunk = options.chunk,
           .page_size = options.page_size,
           .num_pages = loaded.memory.num_pages,
-          .window = {0, loaded.model->info().window}};
+          .window = {0, loaded.model->info().window},
+          .caches_prefixes = options.caches_prefixes};
 }
 
 Error bad_request(const char* param, std::string message) {
@@ -267,6 +268,9 @@ void Engine::Impl::take_result(const ScheduledSequence& scheduled, const Sequenc
   scheduler_.confirm(scheduled);
   CHECK_EQ(static_cast<int64_t>(result.length), s.num_computed, "row {}: the device's length",
            s.row);
+  if (was_prompt && s.num_computed >= s.num_prompt()) {
+    counters_.num_cached_tokens += static_cast<uint64_t>(s.num_cached_tokens);
+  }
   counters_.num_prompt_tokens += was_prompt ? static_cast<uint64_t>(scheduled.num_tokens) : 0;
   if (!result.prompt_logprobs.empty()) {
     s.prompt_logprobs.insert(s.prompt_logprobs.end(), result.prompt_logprobs.begin(),
@@ -297,6 +301,7 @@ void Engine::Impl::take_result(const ScheduledSequence& scheduled, const Sequenc
     return finish(s, FinishReason::kLength, std::move(output));
   if (output.tokens.empty() && output.prompt_logprobs.empty()) return;
   output.request_id = s.id;
+  output.num_cached_tokens = s.num_cached_tokens;
   if (s.request.on_output) s.request.on_output(output);
 }
 
@@ -305,6 +310,7 @@ void Engine::Impl::finish(Sequence& sequence, FinishReason reason, Output output
   const auto node = sequences_.extract(sequence.id);
   output.request_id = sequence.id;
   output.finish_reason = reason;
+  output.num_cached_tokens = sequence.num_cached_tokens;
   if (sequence.request.on_output) sequence.request.on_output(output);
   publish_stats();  // before drain() can return
   std::lock_guard lock(mutex_);
@@ -336,7 +342,7 @@ void Engine::Impl::publish_stats() {
   counters_.num_pages = counters_.num_free_pages = 0;
   for (const KvKind kind : {KvKind::kFull, KvKind::kWindow}) {
     counters_.num_pages += scheduler_.pool(kind).num_pages();
-    counters_.num_free_pages += scheduler_.pool(kind).num_free();
+    counters_.num_free_pages += scheduler_.pool(kind).num_available();
   }
   std::lock_guard lock(mutex_);
   stats_ = counters_;

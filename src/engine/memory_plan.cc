@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kvcache/page_pool.h"
+#include "kvcache/sequence_pages.h"
 
 namespace briar {
 namespace {

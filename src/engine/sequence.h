@@ -7,7 +7,8 @@
 
 #include "batch/kv_kind.h"
 #include "briar/engine.h"
-#include "kvcache/page_pool.h"
+#include "kvcache/page_key.h"
+#include "kvcache/sequence_pages.h"
 
 namespace briar {
 
@@ -29,6 +30,9 @@ struct Sequence {
   int32_t row = -1;              // device row while running
   bool is_new_to_device = true;  // the next step tells the device its length
   std::array<SequencePages, kNumKvKinds> pages;
+  std::vector<PageKey> page_keys;   // of the first full pages of `tokens`, computed or not
+  int64_t num_published_pages = 0;  // how many of them the page pools have been told of
+  int64_t num_cached_tokens = 0;    // of the prompt, found in the cache when first admitted
   std::vector<float> prompt_logprobs;
   int64_t num_prompt_scored = 0;  // prompt tokens whose log-probabilities have been collected
                                   // (recomputation gives them again)

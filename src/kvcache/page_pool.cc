@@ -1,80 +1,124 @@
 #include "kvcache/page_pool.h"
 
-#include <algorithm>
-
 #include "base/check.h"
 
 namespace briar {
 
-PagePool::PagePool(int32_t num_pages) : is_used_(static_cast<size_t>(num_pages), false) {
-  CHECK_GE(num_pages, 0, "pages of a pool");
-  free_.reserve(is_used_.size());
+PagePool::PagePool(int32_t num_pages) : pages_(static_cast<size_t>(num_pages)) {
+  free_.reserve(pages_.size());
   for (int32_t id = num_pages - 1; id >= 0; --id) free_.push_back(id);
 }
 
+PagePool::Page& PagePool::page(int32_t page_id) {
+  CHECK(page_id >= 0 && page_id < num_pages(), "page {} of {}", page_id, num_pages());
+  return pages_[static_cast<size_t>(page_id)];
+}
+
 std::optional<int32_t> PagePool::allocate() {
-  if (free_.empty()) return std::nullopt;
-  const int32_t id = free_.back();
-  free_.pop_back();
-  is_used_[static_cast<size_t>(id)] = true;
+  int32_t id = oldest_;
+  if (!free_.empty()) {
+    id = free_.back();
+    free_.pop_back();
+  } else if (id != kNone) {
+    remove_evictable(id);
+    forget(page(id));
+  } else {
+    return std::nullopt;
+  }
+  page(id).num_holders = 1;
   return id;
 }
 
-void PagePool::free(int32_t page_id) {
-  CHECK(page_id >= 0 && page_id < num_pages(), "page {} of {}", page_id, num_pages());
-  CHECK(is_used(page_id), "page {} is freed twice", page_id);
-  is_used_[static_cast<size_t>(page_id)] = false;
-  free_.push_back(page_id);
+void PagePool::share(int32_t page_id) {
+  Page& p = page(page_id);
+  CHECK(p.num_holders > 0 || p.is_evictable, "page {} is free and cannot be shared", page_id);
+  if (p.num_holders++ == 0) remove_evictable(page_id);
+}
+
+void PagePool::release(int32_t page_id) {
+  Page& p = page(page_id);
+  CHECK_GT(p.num_holders, 0, "page {} is released by nobody", page_id);
+  if (--p.num_holders > 0) return;
+  if (p.has_key) {
+    append_evictable(page_id);
+  } else {
+    free_.push_back(page_id);
+  }
+}
+
+void PagePool::publish(int32_t page_id, const PageKey& key) {
+  Page& p = page(page_id);
+  CHECK_GT(p.num_holders, 0, "page {} is published and held by nobody", page_id);
+  if (p.has_key) {
+    CHECK(p.key == key, "page {} has another content already", page_id);
+    return;
+  }
+  if (!by_key_.emplace(key, page_id).second) return;
+  p.key = key;
+  p.has_key = true;
+}
+
+std::optional<int32_t> PagePool::find(const PageKey& key) const {
+  const auto it = by_key_.find(key);
+  return it == by_key_.end() ? std::nullopt : std::optional<int32_t>(it->second);
+}
+
+void PagePool::append_evictable(int32_t page_id) {
+  Page& p = page(page_id);
+  p.is_evictable = true;
+  p.older = newest_;
+  p.newer = kNone;
+  (newest_ == kNone ? oldest_ : page(newest_).newer) = page_id;
+  newest_ = page_id;
+  ++num_evictable_;
+}
+
+void PagePool::remove_evictable(int32_t page_id) {
+  Page& p = page(page_id);
+  CHECK(p.is_evictable, "page {} is not on the eviction list", page_id);
+  (p.older == kNone ? oldest_ : page(p.older).newer) = p.newer;
+  (p.newer == kNone ? newest_ : page(p.newer).older) = p.older;
+  p.is_evictable = false;
+  p.older = p.newer = kNone;
+  --num_evictable_;
+}
+
+void PagePool::forget(Page& p) {
+  CHECK_EQ(by_key_.erase(p.key), size_t{1}, "an evictable page has a key");
+  p.has_key = false;
 }
 
 void PagePool::check_invariants() const {
-  std::vector<bool> seen(is_used_.size(), false);
+  std::vector<int> states(pages_.size(), 0);
   for (const int32_t id : free_) {
-    CHECK(!seen[static_cast<size_t>(id)], "page {} is on the free list twice", id);
-    CHECK(!is_used(id), "page {} is free and used", id);
-    seen[static_cast<size_t>(id)] = true;
+    const Page& p = pages_[static_cast<size_t>(id)];
+    CHECK(p.num_holders == 0 && !p.is_evictable && !p.has_key, "page {} is free and {} hold it", id,
+          p.num_holders);
+    ++states[static_cast<size_t>(id)];
   }
-  const auto used = static_cast<int32_t>(std::count(is_used_.begin(), is_used_.end(), true));
-  CHECK_EQ(used + num_free(), num_pages(), "used plus free pages");
-}
-
-int32_t SequencePages::pages_missing(int64_t num_tokens) const {
-  const int64_t end = first_page_ + static_cast<int64_t>(page_ids_.size());
-  const int64_t needed = (num_tokens + page_size_ - 1) / page_size_;
-  return static_cast<int32_t>(std::max<int64_t>(0, needed - end));
-}
-
-bool SequencePages::reserve(PagePool& pool, int64_t num_tokens) {
-  const int32_t missing = pages_missing(num_tokens);
-  if (missing > pool.num_free()) return false;
-  for (int32_t i = 0; i < missing; ++i) page_ids_.push_back(*pool.allocate());
-  return true;
-}
-
-void SequencePages::drop_out_of_window(PagePool& pool, int64_t num_confirmed) {
-  if (window_ == 0) return;
-  // The next query stands at position num_confirmed or later and sees back to num_confirmed -
-  // window + 1.
-  const int64_t first_visible = std::max<int64_t>(0, num_confirmed - window_ + 1);
-  const int64_t drop = std::min<int64_t>(first_visible / page_size_ - first_page_,
-                                         static_cast<int64_t>(page_ids_.size()));
-  if (drop <= 0) return;
-  for (int64_t i = 0; i < drop; ++i) pool.free(page_ids_[static_cast<size_t>(i)]);
-  page_ids_.erase(page_ids_.begin(), page_ids_.begin() + drop);
-  first_page_ += static_cast<int32_t>(drop);
-}
-
-void SequencePages::release_all(PagePool& pool) {
-  for (const int32_t id : page_ids_) pool.free(id);
-  page_ids_.clear();
-  first_page_ = 0;
-}
-
-int64_t SequencePages::max_pages(int32_t page_size, int32_t window, int64_t max_tokens,
-                                 int64_t chunk) {
-  // A window may begin and end inside a page: one page of slack at either end.
-  const int64_t tokens = window == 0 ? max_tokens : std::min(max_tokens, window + chunk);
-  return (tokens + page_size - 1) / page_size + (window == 0 ? 0 : 1);
+  int32_t count = 0;
+  for (int32_t id = oldest_, older = kNone; id != kNone;
+       older = id, id = pages_[static_cast<size_t>(id)].newer) {
+    const Page& p = pages_[static_cast<size_t>(id)];
+    CHECK(p.num_holders == 0 && p.is_evictable && p.has_key && p.older == older,
+          "page {} on the eviction list", id);
+    ++states[static_cast<size_t>(id)];
+    ++count;
+    CHECK_LE(count, num_pages(), "the eviction list runs in a circle");
+  }
+  CHECK_EQ(count, num_evictable_, "length of the eviction list");
+  size_t num_keys = 0;
+  for (size_t id = 0; id < pages_.size(); ++id) {
+    const Page& p = pages_[id];
+    states[id] += p.num_holders > 0 ? 1 : 0;
+    CHECK_EQ(states[id], 1, "states of page {}", id);
+    if (!p.has_key) continue;
+    ++num_keys;
+    const auto it = by_key_.find(p.key);
+    CHECK(it != by_key_.end() && it->second == static_cast<int32_t>(id),
+          "the key of page {} leads elsewhere", id);
+  }
+  CHECK_EQ(num_keys, by_key_.size(), "keys");
 }
 
 }  // namespace briar

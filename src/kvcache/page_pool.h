@@ -1,64 +1,74 @@
-// KV pages of one kind: which are free, and which sequence holds which.
+// KV pages of one kind: who holds them, what they contain, and which may be taken next.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <span>
+#include <unordered_map>
 #include <vector>
+
+#include "kvcache/page_key.h"
 
 namespace briar {
 
-// Hands out page ids [0, num_pages). Host only; one thread at a time.
+// A page is in one of three states:
+//
+//   free       nobody holds it, its content means nothing
+//   held       by one or more sequences (reference count)
+//   evictable  nobody holds it, but its content has a key and can be found again; the least
+//   recently released one
+//              is given away when no page is free
+//
+// Host only; one thread at a time.
 class PagePool {
  public:
   explicit PagePool(int32_t num_pages);
 
-  // The most recently freed page first: its memory is the likeliest to be in a cache. nullopt =
-  // none is free.
+  // A page with one holder and no key: a free one (the most recently freed first: its memory is the
+  // likeliest to be in a cache), else the oldest evictable one, which is forgotten. nullopt = every
+  // page is held.
   std::optional<int32_t> allocate();
-  void free(int32_t page_id);
+  // One more holder of a held or evictable page.
+  void share(int32_t page_id);
+  // One holder less. The last one leaves the page evictable if it has a key, else free.
+  void release(int32_t page_id);
 
-  int32_t num_pages() const { return static_cast<int32_t>(is_used_.size()); }
+  // Names the content of a held page, from now on fixed. If another page has the key already, that
+  // one keeps it and this page stays nameless: content is stored once where it can be.
+  void publish(int32_t page_id, const PageKey& key);
+  // The page with this content, held or evictable.
+  std::optional<int32_t> find(const PageKey& key) const;
+
+  int32_t num_pages() const { return static_cast<int32_t>(pages_.size()); }
   int32_t num_free() const { return static_cast<int32_t>(free_.size()); }
-  bool is_used(int32_t page_id) const { return is_used_[static_cast<size_t>(page_id)]; }
-  // Every page is either free, once, or used.
+  int32_t num_evictable() const { return num_evictable_; }
+  // What allocate() can give.
+  int32_t num_available() const { return num_free() + num_evictable_; }
+  int32_t num_holders(int32_t page_id) const {
+    return pages_[static_cast<size_t>(page_id)].num_holders;
+  }
+
+  // Every page is in exactly one state, keys and the eviction list agree with it.
   void check_invariants() const;
 
  private:
+  static constexpr int32_t kNone = -1;
+  struct Page {
+    int32_t num_holders = 0;
+    int32_t older = kNone, newer = kNone;  // neighbours in the eviction list
+    bool is_evictable = false;
+    bool has_key = false;
+    PageKey key;
+  };
+  Page& page(int32_t page_id);
+  void append_evictable(int32_t page_id);
+  void remove_evictable(int32_t page_id);
+  void forget(Page& page);
+
+  std::vector<Page> pages_;
   std::vector<int32_t> free_;
-  std::vector<bool> is_used_;
-};
-
-// The pages of one sequence in one kind: a range of its page table. Pages in front of the range
-// have left the window.
-class SequencePages {
- public:
-  // window == 0: keeps everything.
-  SequencePages(int32_t page_size, int32_t window) : page_size_(page_size), window_(window) {}
-
-  // Pages missing for `num_tokens` tokens.
-  int32_t pages_missing(int64_t num_tokens) const;
-  // Takes pages until `num_tokens` tokens have a place; takes none and returns false if too few are
-  // free.
-  [[nodiscard]] bool reserve(PagePool& pool, int64_t num_tokens);
-  // Gives back the pages that no token from position `num_confirmed` on can see: only confirmed
-  // tokens push pages out.
-  void drop_out_of_window(PagePool& pool, int64_t num_confirmed);
-  void release_all(PagePool& pool);
-
-  std::span<const int32_t> page_ids() const { return page_ids_; }
-  // Index of page_ids()[0] in the sequence's page table.
-  int32_t first_page() const { return first_page_; }
-
-  // Most pages that one sequence of this kind can hold at once while running chunks of up to
-  // `chunk` tokens.
-  static int64_t max_pages(int32_t page_size, int32_t window, int64_t max_tokens, int64_t chunk);
-
- private:
-  int32_t page_size_;
-  int32_t window_;
-  int32_t first_page_ = 0;
-  std::vector<int32_t> page_ids_;
+  int32_t oldest_ = kNone, newest_ = kNone;
+  int32_t num_evictable_ = 0;
+  std::unordered_map<PageKey, int32_t, PageKeyHash> by_key_;
 };
 
 }  // namespace briar

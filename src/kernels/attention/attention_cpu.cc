@@ -121,17 +121,18 @@ void absorb_block(Row& row, const float* k, const float* v, int64_t lo, int64_t 
   float block_max = p[lo];
   for (int64_t j = lo + 1; j < hi; ++j) block_max = p[j] > block_max ? p[j] : block_max;
   const float new_max = block_max > row.max ? block_max : row.max;
+  // While every logit is -inf (and there is no sink) nothing has a weight: exp(-inf - 0) = 0.
+  const float shift = new_max == -__builtin_inff() ? 0.f : new_max;
   for (int64_t j = 0; j < lo; ++j) p[j] = -__builtin_inff();
   for (int64_t j = hi; j < kBlock; ++j) p[j] = -__builtin_inff();
   Vec total = Vec::zero();
   for (int64_t j = 0; j < kBlock; j += Vec::kLanes) {
-    const Vec weight = exp(Vec::load(p + j) - Vec::all(new_max));
+    const Vec weight = exp(Vec::load(p + j) - Vec::all(shift));
     weight.store(p + j);
     total = total + weight;
   }
-  // row.max is -inf only before the first block of a head without a sink: exp(-inf) = 0 there.
   alignas(64) float rescale_lanes[Vec::kLanes];
-  exp(Vec::all(row.max - new_max)).store(rescale_lanes);
+  exp(Vec::all(row.max - shift)).store(rescale_lanes);
   const float rescale = rescale_lanes[0];
   row.sum = row.sum * rescale + total.sum();
   row.max = new_max;

@@ -209,6 +209,15 @@ BRIAR_INLINE Vec keep_where_ge(Vec a, Vec b, Vec x) {
 #endif
 }
 
+// x, but 0 in the lanes where a < b; a NaN in a or b is not less.
+BRIAR_INLINE Vec zero_where_lt(Vec a, Vec b, Vec x) {
+#if defined(__AVX512F__)
+  return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_NLT_UQ), x.v)};
+#else
+  return {_mm256_and_ps(_mm256_cmp_ps(a.v, b.v, _CMP_NLT_UQ), x.v)};
+#endif
+}
+
 // True if any lane of a is >= the same lane of b.
 BRIAR_INLINE bool any_ge(Vec a, Vec b) {
 #if defined(__AVX512F__)
@@ -218,12 +227,13 @@ BRIAR_INLINE bool any_ge(Vec a, Vec b) {
 #endif
 }
 
-// e^x to within 2 units in the last place for x in [-87.3, 88]; 0 below (also for -inf and NaN),
-// e^88 above. Range reduction x = n ln 2 + r with ln 2 in two parts, then the Taylor polynomial of
-// degree 7 on |r| <= ln 2 / 2 (relative remainder below 6e-9).
+// e^x to within 2 units in the last place for x in [-87.3, 88]; 0 below (also for -inf), e^88
+// above, NaN for NaN (min and max hand on their second operand). Range reduction x = n ln 2 + r
+// with ln 2 in two parts, then the Taylor polynomial of degree 7 on |r| <= ln 2 / 2 (relative
+// remainder below 6e-9).
 BRIAR_INLINE Vec exp(Vec x) {
   const Vec lowest = Vec::all(-87.3f);
-  const Vec clamped = x.max(lowest).min(Vec::all(88.f));
+  const Vec clamped = Vec::all(88.f).min(lowest.max(x));
   const Vec n = (clamped * Vec::all(1.44269504f)).round();
   Vec r = fma(n, Vec::all(-0.693359375f), clamped);
   r = fma(n, Vec::all(2.12194440e-4f), r);
@@ -235,7 +245,7 @@ BRIAR_INLINE Vec exp(Vec x) {
   p = fma(p, r, Vec::all(0.5f));
   p = fma(p, r, Vec::all(1.f));
   p = fma(p, r, Vec::all(1.f));
-  return keep_where_ge(x, lowest, p.scale_by_power_of_two(n));
+  return zero_where_lt(x, lowest, p.scale_by_power_of_two(n));
 }
 
 // Calls body(i, vec-wide) for whole registers of [0, n), then body_tail(i, lanes) for the rest.

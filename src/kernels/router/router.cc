@@ -9,13 +9,17 @@
 namespace briar {
 namespace {
 
-// Insertion into a short sorted list; `>` keeps the lower id first among equals.
+// The order of choice. A NaN comes first, so that it is chosen and makes all weights NaN instead of
+// vanishing.
+bool better(float a, float b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
+
+// Insertion into a short sorted list; equals keep the lower id first.
 void choose(const float* logits, int64_t num_experts, int32_t* ids, float* chosen, int64_t k) {
   int64_t count = 0;
   for (int64_t e = 0; e < num_experts; ++e) {
-    if (count == k && !(logits[e] > chosen[k - 1])) continue;
+    if (count == k && !better(logits[e], chosen[k - 1])) continue;
     int64_t at = count < k ? count++ : k - 1;
-    for (; at > 0 && logits[e] > chosen[at - 1]; --at) {
+    for (; at > 0 && better(logits[e], chosen[at - 1]); --at) {
       chosen[at] = chosen[at - 1];
       ids[at] = ids[at - 1];
     }

@@ -1,6 +1,8 @@
 #include "kernels/sampling/sampler.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -10,6 +12,9 @@
 
 namespace briar {
 namespace {
+
+// Instead of the infinite reciprocal of a denormal temperature, which would make 0 * infinity.
+constexpr float kLargest = std::numeric_limits<float>::max();
 
 // The id at which the running sum of weights passes `target`. Rounding can leave the target at the
 // very end: then the last id with any weight is the answer.
@@ -26,12 +31,25 @@ int32_t pick(int64_t n, const float* weights, double target, const IdOf& id_of) 
   return static_cast<int32_t>(id_of(last));
 }
 
+// So many ids are picked from all with a heap; more are selected first and sorted then.
+constexpr int64_t kHeapSorted = 1024;
+
 // Ids sorted by weight, likeliest first, as many as the filters keep.
 std::vector<int32_t> filtered_ids(const std::vector<float>& weights, double total,
                                   const SamplingRow& row) {
-  const auto n = static_cast<int64_t>(weights.size());
+  // Without top-k, ids below min_p or too light to be needed for top_p (all ids of less than
+  // (1 - top_p) / n of the mass together hold less than 1 - top_p of it; half of that, to be clear
+  // of rounding) need no place in the order. The likeliest token has weight 1.
+  const double tail = 0.5 * (1 - double{row.top_p}) * total / static_cast<double>(weights.size());
+  const float lightest =
+      row.top_k > 0 ? 0.f : std::min(1.f, std::max(row.min_p, static_cast<float>(tail)));
   std::vector<int32_t> ids(weights.size());
-  std::iota(ids.begin(), ids.end(), 0);
+  int64_t n = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    ids[n] = static_cast<int32_t>(i);
+    n += weights[i] >= lightest ? 1 : 0;
+  }
+  ids.resize(static_cast<size_t>(n));
   auto is_likelier = [&](int32_t a, int32_t b) {
     return weights[a] != weights[b] ? weights[a] > weights[b] : a < b;
   };
@@ -39,7 +57,13 @@ std::vector<int32_t> filtered_ids(const std::vector<float>& weights, double tota
   // Sorts only as far as needed: most distributions fill top_p within a few hundred tokens.
   int64_t sorted = 0;
   auto sort_to = [&](int64_t count) {
-    std::partial_sort(ids.begin() + sorted, ids.begin() + count, ids.end(), is_likelier);
+    const auto from = ids.begin() + sorted, to = ids.begin() + count;
+    if (count - sorted <= kHeapSorted) {
+      std::partial_sort(from, to, ids.end(), is_likelier);
+    } else {  // a flat distribution
+      std::nth_element(from, to, ids.end(), is_likelier);
+      std::sort(from, to, is_likelier);
+    }
     sorted = count;
   };
   if (row.top_k > 0) {
@@ -64,10 +88,12 @@ std::vector<int32_t> filtered_ids(const std::vector<float>& weights, double tota
 int32_t sample_row(const float* logits, int64_t vocab_size, const SamplingRow& row) {
   const RowPeak peak = BRIAR_CALL_CPU_KERNEL(row_peak, logits, vocab_size);
   if (peak.has_nan) return -1;
-  if (row.temperature == 0.f) return peak.id;
+  // An infinite logit has all the mass; a row of minus infinities has none, and no distribution.
+  if (row.temperature == 0.f || std::isinf(peak.max)) return peak.id;
   std::vector<float> weights(static_cast<size_t>(vocab_size));
-  const double total = BRIAR_CALL_CPU_KERNEL(exp_row, logits, vocab_size, peak.max,
-                                             1.f / row.temperature, weights.data());
+  const double total =
+      BRIAR_CALL_CPU_KERNEL(exp_row, logits, vocab_size, peak.max,
+                            std::min(1.f / row.temperature, kLargest), weights.data());
   const double u = uniform(row.random);
   if (row.top_k <= 0 && row.top_p >= 1 && row.min_p <= 0) {
     return pick(vocab_size, weights.data(), u * total, [](int64_t i) { return i; });

@@ -20,7 +20,7 @@ struct SamplingRow {
   int32_t top_k = 0;      // 0 = off
   float top_p = 1;        // 1 = off
   float min_p = 0;        // 0 = off
-  RandomKey random;
+  RandomKey random = {};
 };
 
 struct SamplerArgs {

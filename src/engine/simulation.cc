@@ -1,0 +1,187 @@
+#include "engine/simulation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+
+#include "base/check.h"
+#include "engine/step_builder.h"
+
+namespace briar {
+namespace {
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+// The n-th token under a hash id: any function that gives other tokens for other ids.
+int32_t token_of(int64_t hash_id, int64_t n) {
+  uint64_t x = static_cast<uint64_t>(hash_id) * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(n) + 1;
+  x ^= x >> 31;
+  x *= 0xBF58476D1CE4E5B9u;
+  return static_cast<int32_t>((x >> 33) & 0x7fffffff);
+}
+
+class Simulation {
+ public:
+  Simulation(const SimulationConfig& config, const std::vector<TraceRequest>& trace)
+      : config_(config), trace_(trace), scheduler_(config.scheduler), waits_(trace.size(), -1) {}
+
+  SimulationResult run() {
+    result_.num_requests = static_cast<int64_t>(trace_.size());
+    while (next_ < trace_.size() || !sequences_.empty()) {
+      admit_arrivals();
+      if (sequences_.empty()) {
+        now_ms_ = trace_[next_].arrival_ms;
+        continue;
+      }
+      step();
+    }
+    result_.makespan_ms = now_ms_;
+    if (num_filled_ > 0) result_.step_fill = fill_sum_ / static_cast<double>(num_filled_);
+    result_.max_wait_ratio = worst_wait_ratio();
+    return std::move(result_);
+  }
+
+ private:
+  struct Open {
+    std::unique_ptr<Sequence> sequence;
+    double arrival_ms = 0;
+    double last_token_ms = 0;
+    bool has_run = false;
+  };
+
+  void admit_arrivals() {
+    if (config_.one_after_another) {
+      if (sequences_.empty()) add(next_++, now_ms_);
+      return;
+    }
+    while (next_ < trace_.size() && trace_[next_].arrival_ms <= now_ms_) {
+      add(next_, trace_[next_].arrival_ms);
+      ++next_;
+    }
+  }
+
+  void add(size_t index, double arrival_ms) {
+    const TraceRequest& r = trace_[index];
+    Request request;
+    for (int64_t i = 0; i < r.prompt_len; ++i) {
+      const auto block = static_cast<size_t>(i / config_.hash_block);
+      // Negative ids are this request's own.
+      const int64_t id =
+          block < r.hash_ids.size() ? r.hash_ids[block] : -1 - static_cast<int64_t>(index);
+      request.prompt.push_back(token_of(id, i));
+    }
+    request.max_tokens = std::max<int64_t>(1, r.output_len);
+    CHECK(scheduler_.fits_alone(r.prompt_len + request.max_tokens),
+          "request {} of {} + {} tokens can never run", index, r.prompt_len, request.max_tokens);
+    Open open{
+        .sequence = std::make_unique<Sequence>(index, std::move(request), scheduler_.make_pages()),
+        .arrival_ms = arrival_ms};
+    scheduler_.add(open.sequence.get());
+    sequences_.emplace(index, std::move(open));
+  }
+
+  void step() {
+    const auto begin = std::chrono::steady_clock::now();
+    const SchedulerOutput output = scheduler_.schedule();
+    const std::vector<uint8_t> packet =
+        build_step_packet(static_cast<uint64_t>(++result_.num_steps), output);
+    const std::chrono::duration<double, std::micro> planning =
+        std::chrono::steady_clock::now() - begin;
+    CHECK(!output.sequences.empty(), "step {}: {} sequences and nothing to run", result_.num_steps,
+          sequences_.size());
+    result_.plan_us.push_back(planning.count());
+    result_.plan_seqs.push_back(scheduler_.num_running());
+    result_.num_preemptions += output.num_preempted;
+
+    int64_t num_tokens = 0;
+    for (const ScheduledSequence& s : output.sequences) num_tokens += s.num_tokens;
+    if (scheduler_.num_waiting() > 0) {
+      fill_sum_ += static_cast<double>(num_tokens) / config_.scheduler.max_batch_tokens;
+      ++num_filled_;
+    }
+    const double start_ms = now_ms_;
+    now_ms_ += config_.step_ms + config_.token_ms * static_cast<double>(num_tokens);
+    for (const ScheduledSequence& s : output.sequences) book(s, start_ms);
+    check_invariants();
+  }
+
+  void book(const ScheduledSequence& scheduled, double start_ms) {
+    Sequence& s = *scheduled.sequence;
+    Open& open = sequences_.at(s.id);
+    if (!open.has_run) {
+      open.has_run = true;
+      waits_[s.id] = start_ms - open.arrival_ms;
+      result_.num_prefix_hit_tokens += s.num_cached_tokens;
+      result_.num_prompt_tokens += s.num_prompt();
+    }
+    const bool samples = samples_in_step(scheduled);
+    scheduler_.confirm(scheduled);
+    if (!samples) return;
+    (s.num_generated() == 0 ? result_.ttft_ms : result_.itl_ms)
+        .push_back(now_ms_ - (s.num_generated() == 0 ? open.arrival_ms : open.last_token_ms));
+    open.last_token_ms = now_ms_;
+    s.tokens.push_back(
+        token_of(-1 - static_cast<int64_t>(s.id), static_cast<int64_t>(s.tokens.size())));
+    if (s.num_generated() < s.request.max_tokens) return;
+    ++result_.num_finished;
+    scheduler_.remove(&s);
+    sequences_.erase(s.id);
+  }
+
+  void check_invariants() {
+    // Who holds what is checked after every step; the lists inside a pool, whose check takes the
+    // time of all its pages, after every step of a small pool and now and then of a large one.
+    const int64_t num_pages =
+        scheduler_.pool(KvKind::kFull).num_pages() + scheduler_.pool(KvKind::kWindow).num_pages();
+    try {
+      if (result_.num_steps % (num_pages / 1000 + 1) == 0) {
+        scheduler_.check_invariants();
+      } else {
+        scheduler_.check_ownership();
+      }
+    } catch (const CheckError& e) {
+      if (result_.num_invariant_failures++ == 0) result_.first_failure = e.what();
+    }
+  }
+
+  double worst_wait_ratio() const {
+    if (config_.one_after_another) return 1;
+    std::map<int64_t, std::vector<double>> by_second;
+    for (size_t i = 0; i < trace_.size(); ++i) {
+      by_second[static_cast<int64_t>(trace_[i].arrival_ms / 1000)].push_back(waits_[i]);
+    }
+    // "One step": a full one, which is what a request that arrives in the middle of it waits for.
+    const double full_step_ms =
+        config_.step_ms + config_.token_ms * config_.scheduler.max_batch_tokens;
+    double worst = 0;
+    for (const auto& [second, waits] : by_second) {
+      worst = std::max(worst, *std::max_element(waits.begin(), waits.end()) /
+                                  std::max(median(waits), full_step_ms));
+    }
+    return worst;
+  }
+
+  const SimulationConfig& config_;
+  const std::vector<TraceRequest>& trace_;
+  Scheduler scheduler_;
+  SimulationResult result_;
+  std::map<uint64_t, Open> sequences_;  // by index in the trace
+  std::vector<double> waits_;
+  size_t next_ = 0;
+  double now_ms_ = 0;
+  double fill_sum_ = 0;
+  int64_t num_filled_ = 0;
+};
+
+}  // namespace
+
+SimulationResult simulate(const SimulationConfig& config, const std::vector<TraceRequest>& trace) {
+  return Simulation(config, trace).run();
+}
+
+}  // namespace briar
