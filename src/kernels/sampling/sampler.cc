@@ -44,12 +44,11 @@ std::vector<int32_t> filtered_ids(const std::vector<float>& weights, double tota
   const float lightest =
       row.top_k > 0 ? 0.f : std::min(1.f, std::max(row.min_p, static_cast<float>(tail)));
   std::vector<int32_t> ids(weights.size());
-  int64_t n = 0;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    ids[n] = static_cast<int32_t>(i);
-    n += weights[i] >= lightest ? 1 : 0;
+  std::iota(ids.begin(), ids.end(), 0);
+  if (lightest > 0) {
+    std::erase_if(ids, [&](int32_t id) { return weights[id] < lightest; });
   }
-  ids.resize(static_cast<size_t>(n));
+  const auto n = static_cast<int64_t>(ids.size());
   auto is_likelier = [&](int32_t a, int32_t b) {
     return weights[a] != weights[b] ? weights[a] > weights[b] : a < b;
   };
