@@ -177,7 +177,37 @@ TEST(Engine, TenThousandRandomOperationsLoseNothing) {
   EXPECT_EQ(num_errors, 0);
   EXPECT_EQ(stats.num_free_pages, stats.num_pages);
   EXPECT_EQ(stats.num_running + stats.num_waiting, 0);
-  EXPECT_GT(stats.num_preemptions, 0u);
+}
+
+// What does not fit beside the others waits; it is not begun, thrown away and begun again with
+// every step.
+TEST(Engine, FewPagesDoNotMakeMoreWork) {
+  EngineOptions options = test_options("gpt-oss-random", "bf16");
+  options.max_model_len = 1100;
+  options.kv_cache_bytes = 2800000;
+  options.caches_prefixes = false;
+  const auto engine = Engine::create(options);
+  std::vector<Request> requests;
+  for (uint32_t i = 0; i < 6; ++i) requests.push_back(scoring_request(ids(900, i), 100));
+  for (const Collected& c : run_all(*engine, std::move(requests))) EXPECT_EQ(c.tokens.size(), 100u);
+  EXPECT_LE(engine->stats().num_prompt_tokens, 6u * 900u + 2000u);
+}
+
+TEST(Engine, AThrowingCallbackFailsEveryRequestOnceAndNothingHangs) {
+  const auto engine = small_engine();
+  std::atomic<int> num_ends{0};
+  for (uint32_t i = 0; i < 5; ++i) {
+    Request request = scoring_request(ids(10, i), 20);
+    request.on_output = [&, i](const Output& o) {
+      if (o.finish_reason != FinishReason::kNone) ++num_ends;
+      (void)engine->submit(scoring_request({1}, 1));  // allowed here, and refused after the failure
+      if (i == 2) throw 7;
+    };
+    ASSERT_TRUE(engine->submit(std::move(request)).ok());
+  }
+  EXPECT_THROW(engine->drain(), int);
+  EXPECT_EQ(num_ends, 5);
+  EXPECT_FALSE(engine->submit(scoring_request({1}, 1)).ok());
 }
 
 TEST(Engine, PlanIsShownBeforeLoadingAndRefusesWhatDoesNotFit) {

@@ -9,10 +9,12 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/check.h"
+#include "base/result.h"
 
 namespace briar {
 
@@ -65,10 +67,17 @@ void spin_until(const Done& done) {
 ThreadPool::ThreadPool(int num_threads)
     : num_threads_(num_threads > 0 ? num_threads : num_physical_cores()),
       state_(std::make_unique<State>()) {
-  for (int i = 1; i < num_threads_; ++i) state_->threads.emplace_back([this] { worker_loop(); });
+  try {
+    for (int i = 1; i < num_threads_; ++i) state_->threads.emplace_back([this] { worker_loop(); });
+  } catch (const std::system_error& e) {
+    stop();
+    throw_user_error("cannot start {} threads: {}", num_threads_, e.what());
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   state_->stop = true;
   state_->ticket.fetch_add(1, std::memory_order_release);
   state_->ticket.notify_all();

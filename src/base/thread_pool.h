@@ -53,6 +53,7 @@ class ThreadPool {
  private:
   struct State;
   void worker_loop();
+  void stop();
   int64_t range_step(int64_t size, int64_t grain) const;
 
   int num_threads_;

@@ -27,10 +27,9 @@ struct StepSequence {
   int32_t max_length =
       0;  // bound on the length after this step; the pages below hold that many tokens
   int32_t wants_sample = 0;  // 1: draw the next token from the last token's logits
-  int32_t wants_prompt_logprobs =
-      0;  // 1: log-probability of each given token after the first known one
-  int32_t first_given_position =
-      0;  // position of the first given token; only prompt log-probabilities need it
+  // Rows at positions [score_begin, score_end) report the log-probability of the token behind them.
+  int32_t score_begin = 0;
+  int32_t score_end = 0;
   int32_t num_top_logprobs = 0;  // likeliest tokens to report with each sampled token
   // Sampling parameters; see kernels/sampling/sampler.h for their meaning.
   float temperature = 0;

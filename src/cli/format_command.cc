@@ -36,6 +36,7 @@ Result<bj::object> convert_line(const Format& format, std::string_view line,
 void convert_lines(const FormatOptions& options) {
   const auto format = make_format(options.format, Tokenizer::bundled_o200k_harmony());
   if (!format) throw UserError(format.error());
+  check_different_files(options.in, options.out);
   TextInput input(options.in);
   TextOutput output(options.out);
   std::string line;

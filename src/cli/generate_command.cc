@@ -35,7 +35,7 @@ std::string prompt_text(const GenerateOptions& o) {
 }
 
 std::vector<int32_t> read_ids(const std::string& path) {
-  auto parsed = json::parse_file(path);
+  auto parsed = json::parse(TextInput(path).rest(), path);
   if (!parsed) throw UserError(parsed.error());
   if (!parsed->is_array()) throw_user_error("{}: expected a list of token ids", path);
   std::vector<int32_t> ids;
@@ -227,6 +227,9 @@ void print_json(const GenerateOptions& o, const Prompt& prompt, const Answer& an
 
 int run_generate(const GenerateOptions& options) {
   GenerateOptions o = options;
+  for (const std::string& stop : o.stop) {
+    if (stop.empty()) throw_user_error("--stop is empty");
+  }
   check_flags(o.model);
   const Clock::time_point begin = Clock::now();
   const Prompt prompt = make_prompt(o);
@@ -246,8 +249,7 @@ int run_generate(const GenerateOptions& options) {
                 {"prefill_ms", prefill * 1e3},
                 {"decode_tok_s", decode}});
   } else {
-    fmt::print(stderr,
-               "{} prompt tokens in {:.1f} ms, {} tokens at {:.1f} tokens/s, finished: {}\n",
+    print_note("{} prompt tokens in {:.1f} ms, {} tokens at {:.1f} tokens/s, finished: {}\n",
                prompt.ids.size(), prefill * 1e3, n, decode, to_string(answer.finish_reason));
   }
   return 0;

@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <string>
+#include <system_error>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -189,14 +191,32 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace briar
 
+namespace {
+
+// Never throws: there is nobody left to tell that standard error cannot be written.
+int report(const char* prefix, const char* what, int code) {
+  std::fprintf(stderr, "briar: %s%s\n", prefix, what);
+  return code;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  // Reading standard input must not flush standard output behind our back: a failed flush would go
+  // unnoticed.
+  std::cin.tie(nullptr);
   try {
-    return briar::run(argc, argv);
+    const int code = briar::run(argc, argv);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      return report("", "standard output: cannot write", briar::kUsersFault);
+    }
+    return code;
   } catch (const briar::UserError& e) {
-    fmt::print(stderr, "briar: {}\n", e.what());
-    return briar::kUsersFault;
+    return report("", e.what(), briar::kUsersFault);
+  } catch (const std::system_error& e) {
+    // {fmt} and the streams throw it for output that cannot be written.
+    return report("cannot write: ", e.what(), briar::kUsersFault);
   } catch (const std::exception& e) {
-    fmt::print(stderr, "briar: internal error, please report it: {}\n", e.what());
-    return briar::kOurBug;
+    return report("internal error, please report it: ", e.what(), briar::kOurBug);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <random>
@@ -9,6 +10,9 @@
 #include "base/file.h"
 
 namespace briar {
+
+void print_note_text(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
 namespace {
 
 void check_choice(const char* flag, const std::string& value,
@@ -31,10 +35,10 @@ class LoadProgress {
     if (isatty(STDERR_FILENO)) {
       constexpr int kWidth = 40;
       const auto filled = static_cast<size_t>(percent * kWidth / 100);
-      fmt::print(stderr, "\rloading weights [{}{}] {:3}%{}", std::string(filled, '#'),
+      print_note("\rloading weights [{}{}] {:3}%{}", std::string(filled, '#'),
                  std::string(kWidth - filled, ' '), percent, is_last ? "\n" : "");
     } else if (is_last) {
-      fmt::print(stderr, "weights loaded: {:.1f} MiB\n", static_cast<double>(total) / (1 << 20));
+      print_note("weights loaded: {:.1f} MiB\n", static_cast<double>(total) / (1 << 20));
     }
   }
 
@@ -64,7 +68,7 @@ std::unique_ptr<Engine> create_engine(const ModelFlags& flags) {
   EngineOptions options = flags.engine;
   options.caches_prefixes = flags.prefix_cache == "on";
   if (!flags.quiet) {
-    options.on_plan = [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); };
+    options.on_plan = [](const std::string& plan) { print_note("{}\n", plan); };
     options.on_load_progress = [progress = LoadProgress()](int64_t done, int64_t total) mutable {
       progress.update(done, total);
     };
@@ -106,7 +110,8 @@ SamplingParams sampling_params(const SamplingFlags& flags, const GenerationConfi
       flags.temperature.value_or(config.do_sample ? config.temperature.value_or(1.0) : 0.0));
   p.top_p = static_cast<float>(flags.top_p.value_or(config.top_p.value_or(1.0)));
   p.min_p = static_cast<float>(flags.min_p.value_or(config.min_p.value_or(0.0)));
-  p.top_k = static_cast<int32_t>(flags.top_k.value_or(config.top_k.value_or(0)));
+  p.top_k = static_cast<int32_t>(
+      std::clamp<int64_t>(flags.top_k.value_or(config.top_k.value_or(0)), -1, INT32_MAX));
   p.seed =
       flags.seed ? *flags.seed : (uint64_t{std::random_device{}()} << 32 | std::random_device{}());
   return p;

@@ -11,6 +11,13 @@
 
 namespace briar {
 
+// Text on standard error that nobody depends on: whether it can be written does not matter.
+void print_note_text(const std::string& text);
+template <class... Args>
+void print_note(fmt::format_string<Args...> text, Args&&... args) {
+  print_note_text(fmt::format(text, std::forward<Args>(args)...));
+}
+
 struct ModelFlags {
   EngineOptions engine;
   std::string head_precision;          // bf16, or fp32 with --precision fp32

@@ -143,6 +143,8 @@ void write_cases(const ScoreOptions& o, const std::vector<Case>& cases) {
 int run_score(const ScoreOptions& options) {
   ScoreOptions o = options;
   check_flags(o.model);
+  check_different_files(o.in, o.out);
+  if (o.generate < 0) throw_user_error("--generate is {}, expected 0 or more", o.generate);
   std::vector<Case> cases = read_cases(o);
   o.model.engine.max_seqs = max_seqs_of(o, cases.size());
   const GenerationConfig config = load_generation_config(o.model.engine.model);

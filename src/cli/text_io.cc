@@ -1,7 +1,7 @@
 #include "cli/text_io.h"
 
+#include <filesystem>
 #include <iostream>
-#include <iterator>
 
 #include "base/result.h"
 
@@ -29,9 +29,21 @@ bool TextInput::next_line(std::string& line) {
 }
 
 std::string TextInput::rest() {
-  std::string text((std::istreambuf_iterator<char>(stream())), {});
+  // read() reports a failure in the stream's state; iterators would let it out as an exception.
+  std::string text, piece(size_t{1} << 16, '\0');
+  while (stream().read(piece.data(), static_cast<std::streamsize>(piece.size())) ||
+         stream().gcount() > 0) {
+    text.append(piece, 0, static_cast<size_t>(stream().gcount()));
+  }
   if (stream().bad()) throw_user_error("{}: cannot read", name_);
   return text;
+}
+
+void check_different_files(const std::string& in, const std::string& out) {
+  std::error_code ignored;
+  if (!is_standard(in) && !is_standard(out) && std::filesystem::equivalent(in, out, ignored)) {
+    throw_user_error("{}: is both input and output", out);
+  }
 }
 
 TextOutput::TextOutput(const std::string& path)
@@ -51,7 +63,8 @@ void TextOutput::write(std::string_view text) {
 }
 
 void TextOutput::flush() {
-  if (std::fflush(file_) != 0) throw_user_error("{}: cannot write", name_);
+  if (std::fflush(file_) != 0 || std::ferror(file_) != 0)
+    throw_user_error("{}: cannot write", name_);
 }
 
 }  // namespace briar

@@ -27,6 +27,9 @@ class TextInput {
   std::ifstream file_;
 };
 
+// Writing to the file that is being read would destroy it: a UserError.
+void check_different_files(const std::string& in, const std::string& out);
+
 // A file or, for "-" or nothing, standard output. Failures are thrown as UserError.
 class TextOutput {
  public:

@@ -78,6 +78,7 @@ Result<std::string> convert_line(const Tokenizer& tokenizer, std::string_view li
 
 void convert_lines(const TokenizeOptions& options) {
   const auto tokenizer = open_tokenizer(options.tokenizer_dir);
+  check_different_files(options.jsonl, options.out);
   TextInput input(options.jsonl);
   TextOutput output(options.out);
   std::string line;

@@ -48,7 +48,7 @@ class Engine::Impl {
   void step();
   void take_result(const ScheduledSequence& scheduled, const SequenceResult& result);
   void finish(Sequence& sequence, FinishReason reason, Output output);
-  void fail_all(const std::string& why);
+  void fail_all(std::exception_ptr failure, const std::string& why);
   void publish_stats();
 
   EngineOptions options_;
@@ -108,8 +108,9 @@ Error bad_request(const char* param, std::string message) {
 Engine::Impl::Impl(const EngineOptions& options)
     : options_(options),
       loaded_(load_model(options)),
-      num_token_ids_(options.num_token_ids > 0 ? options.num_token_ids
-                                               : loaded_.model->info().vocab_size),
+      num_token_ids_(options.num_token_ids > 0
+                         ? std::min(options.num_token_ids, loaded_.model->info().vocab_size)
+                         : loaded_.model->info().vocab_size),
       runner_(*loaded_.device, *loaded_.stream, *loaded_.model,
               runner_config(options, loaded_, num_token_ids_)),
       scheduler_(scheduler_config(options, loaded_)) {
@@ -163,6 +164,12 @@ Status Engine::Impl::check_request(const Request& r) const {
     return bad_request("min_p", fmt::format("min_p is {}, expected 0 to 1", s.min_p));
   if (s.top_k < 0)
     return bad_request("top_k", fmt::format("top_k is {}, expected 0 (off) or more", s.top_k));
+  if (r.num_top_logprobs < -1) {
+    return bad_request(
+        "logprobs",
+        fmt::format("{} likeliest tokens asked for, expected -1 (no log-probabilities) or more",
+                    r.num_top_logprobs));
+  }
   if (r.num_top_logprobs > std::min<int64_t>(kMaxTopLogprobs, num_token_ids_)) {
     return bad_request("logprobs", fmt::format("{} likeliest tokens asked for, expected at most {}",
                                                r.num_top_logprobs,
@@ -180,6 +187,7 @@ Result<uint64_t> Engine::Impl::submit(Request request) {
   {
     std::lock_guard lock(mutex_);
     if (failure_) return Error{.message = "the engine has failed", .http_status = 500};
+    if (stop_) return Error{.message = "the engine is shutting down", .http_status = 503};
     id = next_id_++;
     submitted_.push_back(
         std::make_unique<Sequence>(id, std::move(request), scheduler_.make_pages()));
@@ -211,14 +219,13 @@ EngineStats Engine::Impl::stats() const {
 void Engine::Impl::loop() {
   try {
     while (take_messages()) step();
-    while (!sequences_.empty()) finish(*sequences_.begin()->second, FinishReason::kCancelled, {});
-  } catch (const std::exception& e) {
-    log_error("the engine has failed: {}", e.what());
-    {
-      std::lock_guard lock(mutex_);
-      failure_ = std::current_exception();
+    while (!sequences_.empty()) {
+      finish(*sequences_.begin()->second, FinishReason::kCancelled, {});
     }
-    fail_all(e.what());
+  } catch (const std::exception& e) {
+    fail_all(std::current_exception(), e.what());
+  } catch (...) {
+    fail_all(std::current_exception(), "a callback threw something that is no exception");
   }
 }
 
@@ -275,7 +282,7 @@ void Engine::Impl::take_result(const ScheduledSequence& scheduled, const Sequenc
   if (!result.prompt_logprobs.empty()) {
     s.prompt_logprobs.insert(s.prompt_logprobs.end(), result.prompt_logprobs.begin(),
                              result.prompt_logprobs.end());
-    s.num_prompt_scored = s.num_computed;
+    s.num_prompt_scored += static_cast<int64_t>(result.prompt_logprobs.size());
   }
   if (result.has_nan) {
     Output output;
@@ -288,9 +295,13 @@ void Engine::Impl::take_result(const ScheduledSequence& scheduled, const Sequenc
     for (const TokenLogprob& t : sampled.top) token.top.push_back({t.token_id, t.logprob});
     output.tokens.push_back(std::move(token));
     s.tokens.push_back(sampled.token_id);
+    s.is_last_token_on_device = true;
     ++counters_.num_generated_tokens;
   }
   if (s.num_computed < s.num_prompt()) return;
+  CHECK(!s.request.wants_prompt_logprobs || s.num_prompt_scored == s.num_prompt() - 1,
+        "sequence {}: {} log-probabilities for {} prompt tokens", s.id, s.num_prompt_scored,
+        s.num_prompt());
   output.prompt_logprobs = std::exchange(s.prompt_logprobs, {});
   const auto& stops = s.request.stop_token_ids;
   if (!output.tokens.empty() &&
@@ -318,19 +329,28 @@ void Engine::Impl::finish(Sequence& sequence, FinishReason reason, Output output
 }
 
 // The scheduler's state cannot be trusted any more: requests are told, nothing is given back.
-void Engine::Impl::fail_all(const std::string& why) {
-  std::lock_guard lock(mutex_);
-  for (auto& sequence : submitted_) sequences_.emplace(sequence->id, std::move(sequence));
-  submitted_.clear();
+// Callbacks run without the lock: they may call submit() and cancel().
+void Engine::Impl::fail_all(std::exception_ptr failure, const std::string& why) {
+  log_error("the engine has failed: {}", why);
+  {
+    std::lock_guard lock(mutex_);
+    failure_ = failure;
+    for (auto& sequence : submitted_) sequences_.emplace(sequence->id, std::move(sequence));
+    submitted_.clear();
+  }
   for (auto& [id, sequence] : sequences_) {
-    if (!sequence->request.on_output) continue;
     Output output;
     output.request_id = id;
     output.finish_reason = FinishReason::kError;
     output.error = "internal error: " + why;
-    sequence->request.on_output(output);
+    try {
+      if (sequence->request.on_output) sequence->request.on_output(output);
+    } catch (...) {
+      log_error("the callback of request {} threw", id);
+    }
   }
   sequences_.clear();
+  std::lock_guard lock(mutex_);
   num_open_ = 0;
   idle_.notify_all();
 }

@@ -1,5 +1,6 @@
 #include "engine/loader.h"
 
+#include "base/thread_pool.h"
 #include "models/registry.h"
 #include "weights/checkpoint.h"
 #include "weights/hf_config.h"
@@ -25,7 +26,7 @@ void check_range(const char* name, int64_t value, int64_t min, int64_t max) {
 void check_options(const EngineOptions& o) {
   if (o.device != "cpu")
     throw_user_error("--device {}: this build has the device cpu only", o.device);
-  check_range("--threads", o.num_threads, 0, 4096);
+  check_range("--threads", o.num_threads, 0, 16 * num_physical_cores());
   check_range("--page-size", o.page_size, 1, 65536);
   check_range("--chunk", o.chunk, 1, 1 << 20);
   check_range("--max-batch-tokens", o.max_batch_tokens, 1, 1 << 20);
@@ -51,7 +52,6 @@ LoadedModel load_model(const EngineOptions& options) {
   WeightLoader plan = WeightLoader::plan(*checkpoint);
   const std::unique_ptr<Model> planned = make_model(config, plan);
   plan.finish();
-  check_range("token ids of the tokenizer", options.num_token_ids, 0, planned->info().vocab_size);
   out.memory = plan_memory(options, *planned, out.kv_dtype, plan.arena_bytes(),
                            out.device->available_bytes());
   if (options.on_plan) options.on_plan(out.memory.describe(options));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/sampling_stage.h"
 #include "kvcache/sequence_pages.h"
 
 namespace briar {
@@ -19,6 +20,15 @@ std::string human(int64_t bytes) {
   if (bytes >= (int64_t{1} << 30))
     return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+// What the runner derives from a packet: a few words a token, and a page-table row a sequence and
+// kind.
+int64_t step_batch_bytes(const EngineOptions& o, int64_t max_model_len) {
+  const int64_t pages = (max_model_len + o.page_size - 1) / o.page_size + 1;
+  return 8 * Arena::footprint(DType::kInt32, o.max_batch_tokens) +
+         kNumKvKinds * Arena::footprint(DType::kInt32, pages * o.max_seqs) +
+         3 * Arena::footprint(DType::kInt32, o.max_seqs + 1);
 }
 
 int32_t window_of(const ModelInfo& info, size_t kind) {
@@ -103,8 +113,11 @@ MemoryPlan plan_memory(const EngineOptions& o, const Model& model, DType kv_dtyp
   plan.weight_bytes = weight_bytes;
   plan.workspace_bytes = model.workspace_bytes(o.max_batch_tokens) +
                          Arena::footprint(DType::kFp32, o.max_batch_tokens * info.hidden_size);
+  plan.workspace_bytes += step_batch_bytes(
+      o, o.max_model_len > 0 ? std::min(o.max_model_len, info.max_model_len) : info.max_model_len);
   plan.num_logit_rows = std::min(kMaxLogitRows, static_cast<int32_t>(o.max_batch_tokens));
-  plan.logits_bytes = Arena::footprint(DType::kFp32, plan.num_logit_rows * info.vocab_size);
+  plan.logits_bytes = Arena::footprint(DType::kFp32, plan.num_logit_rows * info.vocab_size) +
+                      sampling_stage_bytes(plan.num_logit_rows);
   for (const KvKind kind : info.layer_kinds) {
     plan.page_bytes[static_cast<size_t>(kind)] +=
         2 * o.page_size * dtype_bytes(kv_dtype, info.num_kv_heads * info.head_dim);
@@ -125,10 +138,13 @@ MemoryPlan plan_memory(const EngineOptions& o, const Model& model, DType kv_dtyp
     throw_user_error(
         "the model does not fit: it needs {} (weights {}, KV cache {} for one sequence of {} "
         "tokens, workspace {}, logits {}) and {} are "
-        "free; try a smaller --precision, --max-model-len or --max-batch-tokens",
+        "free{}; try a smaller --precision, --max-model-len, --max-batch-tokens or --max-seqs",
         human(plan.total_bytes()), human(plan.weight_bytes), human(plan.kv_bytes),
         std::max<int64_t>(1, plan.max_model_len), human(plan.workspace_bytes),
-        human(plan.logits_bytes), human(available_bytes));
+        human(plan.logits_bytes), human(available_bytes),
+        o.kv_cache_bytes > 0 ? fmt::format(", of which --kv-cache-bytes allows the KV cache {}",
+                                           human(o.kv_cache_bytes))
+                             : "");
   }
   return plan;
 }

@@ -5,27 +5,13 @@
 #include "engine/sampling_stage.h"
 
 namespace briar {
-namespace {
-
-// Room for what prepare() makes: a few words a token and a page-table row a sequence.
-int64_t batch_bytes(const RunnerConfig& c) {
-  const int64_t pages = (c.memory.max_model_len + c.page_size - 1) / c.page_size + 1;
-  return 8 * Arena::footprint(DType::kInt32, c.max_batch_tokens) +
-         kNumKvKinds * Arena::footprint(DType::kInt32, pages * c.max_seqs) +
-         3 * Arena::footprint(DType::kInt32, c.max_seqs + 1);
-}
-
-}  // namespace
-
 Runner::Runner(Device& device, Stream& stream, const Model& model, const RunnerConfig& config)
     : device_(device),
       stream_(stream),
       model_(model),
       config_(config),
-      workspace_(device, config.memory.workspace_bytes + batch_bytes(config), "workspace"),
-      logits_(device,
-              config.memory.logits_bytes + sampling_stage_bytes(config.memory.num_logit_rows),
-              "logits"),
+      workspace_(device, config.memory.workspace_bytes, "workspace"),
+      logits_(device, config.memory.logits_bytes, "logits"),
       rows_(static_cast<size_t>(config.max_seqs)) {
   allocate_cache();
 }
@@ -93,7 +79,9 @@ void Runner::fill_sequence(const StepSequence& s, const StepPacketView::Parts& p
                            int32_t first_token, Prepared& p) {
   CHECK(s.row >= 0 && s.row < config_.max_seqs, "row {} of {}", s.row, config_.max_seqs);
   Row& row = rows_[static_cast<size_t>(s.row)];
-  if (s.set_length >= 0) row.length = s.set_length;
+  if (s.set_length >= 0) row = {.length = s.set_length, .last_sampled = -1};
+  CHECK(s.num_given == s.num_tokens || row.last_sampled >= 0,
+        "row {} has sampled nothing that it could go on from", s.row);
   CHECK_LE(row.length + s.num_tokens, s.max_length, "row {}: length after the step", s.row);
   ForwardBatch& b = p.batch;
   for (size_t kind = 0; kind < kNumKvKinds; ++kind) {
@@ -117,7 +105,7 @@ void Runner::fill_sequence(const StepSequence& s, const StepPacketView::Parts& p
     }
     const bool is_last = i + 1 == s.num_tokens;
     int32_t scored = -1;
-    if (s.wants_prompt_logprobs != 0) {
+    if (position >= s.score_begin && position < s.score_end) {
       scored = is_last ? parts.next_token : parts.given_tokens[static_cast<size_t>(i) + 1];
     }
     const bool samples = is_last && s.wants_sample != 0;

@@ -62,25 +62,57 @@ void Scheduler::schedule_one(Sequence& sequence, SchedulerOutput& out, int32_t& 
   budget -= num_tokens;
 }
 
+// A sequence is admitted when all that is known of it, and of those admitted before it, will find
+// pages: with room for the first chunk alone it would be preempted in the middle of its prompt,
+// again and again.
 void Scheduler::admit_waiting(SchedulerOutput& out, int32_t& budget) {
   // After a preemption the pages are short: whoever gave them up is next in line and waits a step.
   if (out.num_preempted > 0) return;
+  std::array<int64_t, kNumKvKinds> promised{};
+  for (const Sequence* s : running_) add_pages_to_come(*s, promised);
   while (!waiting_.empty() && !free_rows_.empty() && budget > 0) {
     Sequence& sequence = *waiting_.front();
     adopt_cached_prefix(sequence);
+    std::array<int64_t, kNumKvKinds> with_it = promised;
+    add_pages_to_come(sequence, with_it);
+    bool has_room = running_.empty();
+    if (!has_room) {
+      has_room = true;
+      for (size_t kind = 0; kind < kNumKvKinds; ++kind)
+        has_room &= with_it[kind] <= pools_[kind].num_available();
+    }
     const int32_t num_tokens = tokens_to_run(sequence, budget);
-    if (!reserve(sequence, sequence.num_computed + num_tokens)) {
+    if (!has_room || !reserve(sequence, sequence.num_computed + num_tokens)) {
       release(sequence);
       return;
     }
     if (sequence.num_generated() == 0) sequence.num_cached_tokens = sequence.num_computed;
-    waiting_.pop_front();
-    sequence.row = free_rows_.back();
-    free_rows_.pop_back();
-    sequence.is_new_to_device = true;
-    running_.push_back(&sequence);
+    start(sequence);
     out.sequences.push_back({&sequence, num_tokens});
     budget -= num_tokens;
+    add_pages_to_come(sequence, promised);  // what it needs beyond this step's pages
+  }
+}
+
+void Scheduler::start(Sequence& sequence) {
+  waiting_.pop_front();
+  sequence.row = free_rows_.back();
+  free_rows_.pop_back();
+  sequence.is_new_to_device = true;
+  running_.push_back(&sequence);
+}
+
+void Scheduler::add_pages_to_come(const Sequence& sequence,
+                                  std::array<int64_t, kNumKvKinds>& pages) const {
+  const auto num_tokens = static_cast<int64_t>(sequence.tokens.size()) + 1;
+  for (size_t kind = 0; kind < kNumKvKinds; ++kind) {
+    if (!has_kind(kind)) continue;
+    const SequencePages& held = sequence.pages[kind];
+    const int64_t most = SequencePages::max_pages(config_.page_size, config_.window[kind],
+                                                  num_tokens, config_.chunk);
+    const auto now = static_cast<int64_t>(held.page_ids().size());
+    pages[kind] +=
+        std::min<int64_t>(held.pages_missing(num_tokens), std::max<int64_t>(0, most - now));
   }
 }
 
@@ -143,6 +175,7 @@ void Scheduler::release(Sequence& sequence) {
   sequence.row = -1;
   sequence.num_computed = 0;
   sequence.num_published_pages = 0;
+  sequence.is_last_token_on_device = false;
 }
 
 void Scheduler::preempt_youngest(SchedulerOutput& out, int32_t& budget) {

@@ -67,6 +67,10 @@ class Scheduler {
   void schedule_running(SchedulerOutput& out, int32_t& budget);
   void admit_waiting(SchedulerOutput& out, int32_t& budget);
   bool reserve(Sequence& sequence, int64_t num_tokens);
+  void start(Sequence& sequence);
+  // Adds what all known tokens of the sequence, and the one after them, will take beyond the pages
+  // it holds.
+  void add_pages_to_come(const Sequence& sequence, std::array<int64_t, kNumKvKinds>& pages) const;
   bool has_kind(size_t kind) const { return config_.num_pages[kind] > 0; }
   // Extends sequence.page_keys to (at least) the pages that `num_tokens` of its tokens fill.
   void extend_page_keys(Sequence& sequence, int64_t num_tokens) const;

@@ -29,13 +29,16 @@ struct Sequence {
   int64_t num_computed = 0;      // tokens with KV, all confirmed
   int32_t row = -1;              // device row while running
   bool is_new_to_device = true;  // the next step tells the device its length
+  // The row's last sampled id is this sequence's last token: a step need not send it. Not so after
+  // a preemption, when the row may have been another sequence's.
+  bool is_last_token_on_device = false;
   std::array<SequencePages, kNumKvKinds> pages;
   std::vector<PageKey> page_keys;   // of the first full pages of `tokens`, computed or not
   int64_t num_published_pages = 0;  // how many of them the page pools have been told of
   int64_t num_cached_tokens = 0;    // of the prompt, found in the cache when first admitted
   std::vector<float> prompt_logprobs;
-  int64_t num_prompt_scored = 0;  // prompt tokens whose log-probabilities have been collected
-                                  // (recomputation gives them again)
+  // Log-probabilities of the prompt received so far; a recomputation does not give them again.
+  int64_t num_prompt_scored = 0;
 };
 
 }  // namespace briar

@@ -127,6 +127,7 @@ class Simulation {
     open.last_token_ms = now_ms_;
     s.tokens.push_back(
         token_of(-1 - static_cast<int64_t>(s.id), static_cast<int64_t>(s.tokens.size())));
+    s.is_last_token_on_device = true;
     if (s.num_generated() < s.request.max_tokens) return;
     ++result_.num_finished;
     scheduler_.remove(&s);

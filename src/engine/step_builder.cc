@@ -16,13 +16,11 @@ StepSequence describe(const ScheduledSequence& scheduled) {
   out.set_length = s.is_new_to_device ? static_cast<int32_t>(s.num_computed) : -1;
   out.max_length = static_cast<int32_t>(s.num_computed + scheduled.num_tokens);
   out.wants_sample = samples_in_step(scheduled) ? 1 : 0;
-  // A recomputation after preemption does not score the prompt again.
-  out.wants_prompt_logprobs = s.request.wants_prompt_logprobs &&
-                                      s.num_computed >= s.num_prompt_scored &&
-                                      s.num_computed < s.num_prompt()
-                                  ? 1
-                                  : 0;
-  out.first_given_position = static_cast<int32_t>(s.num_computed);
+  if (s.request.wants_prompt_logprobs) {
+    // The row at position p scores the token at p + 1; what has been scored is not scored again.
+    out.score_begin = static_cast<int32_t>(s.num_prompt_scored);
+    out.score_end = static_cast<int32_t>(s.num_prompt() - 1);
+  }
   out.num_top_logprobs = s.request.num_top_logprobs;
   out.temperature = p.temperature;
   out.top_k = p.top_k;
@@ -46,8 +44,8 @@ std::vector<uint8_t> build_step_packet(uint64_t step_id, const SchedulerOutput& 
     const Sequence& s = *scheduled.sequence;
     // A decode step's token is the one the device drew itself: the host need not have heard of it
     // yet.
-    const bool is_decode = scheduled.num_tokens == 1 && s.num_generated() > 0 &&
-                           s.num_pending() == 1 && !s.is_new_to_device;
+    const bool is_decode =
+        scheduled.num_tokens == 1 && s.num_pending() == 1 && s.is_last_token_on_device;
     const auto begin = static_cast<size_t>(s.num_computed);
     const size_t count = is_decode ? 0 : static_cast<size_t>(scheduled.num_tokens);
     const auto given = std::span<const int32_t>(s.tokens).subspan(begin, count);

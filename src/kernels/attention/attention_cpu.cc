@@ -9,6 +9,7 @@
 // Decode is bound by reading K and V once; prefill by the FMAs of q.k and p.v.
 #include "base/thread_pool.h"
 #include "kernels/attention/attention.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/vec.h"
 
 namespace briar::BRIAR_ISA {
@@ -209,7 +210,7 @@ void run(ThreadPool& pool, const AttentionArgs& a) {
     num_tiles += (cu[seq + 1] - cu[seq] + kTokensPerTask - 1) / kTokensPerTask;
   }
   auto* tasks = static_cast<Task*>(
-      __builtin_malloc(static_cast<size_t>(num_tiles * num_kv_heads + 1) * sizeof(Task)));
+      allocate_scratch(static_cast<size_t>(num_tiles * num_kv_heads + 1) * sizeof(Task)));
   int64_t num_tasks = 0;
   // Longest first: the last tokens of a long prefill see the most keys.
   for (int64_t seq = 0; seq < num_seqs; ++seq) {
@@ -226,7 +227,7 @@ void run(ThreadPool& pool, const AttentionArgs& a) {
   auto body = [&](int64_t i) {
     const int64_t rows = kTokensPerTask * group;
     const int64_t floats = (2 * kBlock + 2 * rows) * head_dim;
-    auto* memory = static_cast<float*>(__builtin_malloc(
+    auto* memory = static_cast<float*>(allocate_scratch(
         static_cast<size_t>(floats) * sizeof(float) + static_cast<size_t>(rows) * sizeof(Row)));
     const Scratch scratch{.k = memory,
                           .v = memory + kBlock * head_dim,

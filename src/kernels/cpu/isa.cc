@@ -38,4 +38,11 @@ ScopedCpuIsa::ScopedCpuIsa(CpuIsa isa) : previous_(current()) {
 }
 ScopedCpuIsa::~ScopedCpuIsa() { current() = previous_; }
 
+void* allocate_scratch(int64_t num_bytes) {
+  void* data = std::malloc(static_cast<size_t>(num_bytes) + 1);
+  if (data == nullptr)
+    throw_user_error("out of memory: {} bytes of scratch for a kernel", num_bytes);
+  return data;
+}
+
 }  // namespace briar

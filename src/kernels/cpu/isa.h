@@ -2,6 +2,8 @@
 // namespace briar::avx2 and briar::avx512; the op's launcher picks one at run time.
 #pragma once
 
+#include <cstdint>
+
 namespace briar {
 
 class Stream;
@@ -12,6 +14,10 @@ enum class CpuIsa { kAvx2, kAvx512 };
 // without AVX2 and FMA is refused with a UserError.
 CpuIsa cpu_isa();
 const char* to_string(CpuIsa isa);
+
+// Memory for the time of one kernel, freed with __builtin_free(); throws UserError if there is
+// none. Not inline, so that no code of an instruction set holds the exception's.
+void* allocate_scratch(int64_t num_bytes);
 
 // Tests compare both sets on one machine: overrides cpu_isa() until destroyed. Not thread-safe.
 class ScopedCpuIsa {

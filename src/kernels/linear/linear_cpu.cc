@@ -1,11 +1,12 @@
 // D[m, n] = sum over k of A[m, k] * B[n, k] (+ bias[n]), weights row-major as checkpoints store
 // them.
 //
-// Work is cut into tasks of up to kMaxTaskBytes of weight rows: each weight is read from memory once per task
-// however many tokens there are. Inside, a register tile of kTileM x kTileN dot products runs along
-// k, the dimension that is contiguous in both operands. Every dot product is one accumulator
-// register filled in the order of k, reduced by the same tree: its bits depend on k alone, not on
-// the tile, the batch or the number of threads (docs/numerics.md, "batch invariance").
+// Work is cut into tasks of up to kMaxTaskBytes of weight rows: each weight is read from memory
+// once per task however many tokens there are. Inside, a register tile of kTileM x kTileN dot
+// products runs along k, the dimension that is contiguous in both operands. Every dot product is
+// one accumulator register filled in the order of k, reduced by the same tree: its bits depend on k
+// alone, not on the tile, the batch or the number of threads (docs/numerics.md, "batch
+// invariance").
 //
 // Bound: memory bandwidth for few tokens (2 bytes a weight, 0.53 for MXFP4), FMA throughput for
 // many.
@@ -20,7 +21,8 @@ namespace {
 constexpr int kTileN = 4;
 constexpr int kTileM =
     Vec::kLanes == 16 ? 4 : 2;  // 16 or 8 accumulators: what the register file holds
-constexpr int64_t kMaxTaskBytes = 384 * 1024;  // of weights: with many tokens they are read again from the L2 cache
+constexpr int64_t kMaxTaskBytes =
+    384 * 1024;  // of weights: with many tokens they are read again from the L2 cache
 constexpr int64_t kMinRowsPerTask = 8;
 // Products smaller than this many weights run on the calling thread: handing out tasks costs more.
 constexpr int64_t kSerialWeights = 24 * 1024;
@@ -226,14 +228,14 @@ struct Fp32Rows {
   Fp32Rows(ThreadPool& pool, const GroupedProduct& a, int64_t num_rows) {
     const int64_t k = a.weight.size(2), stride = a.x.stride(0);
     rows = static_cast<const float**>(
-        __builtin_malloc(static_cast<size_t>(num_rows + 1) * sizeof(float*)));
+        allocate_scratch(static_cast<size_t>(num_rows + 1) * sizeof(float*)));
     if (a.x.dtype() == DType::kFp32) {
       const auto* x = static_cast<const float*>(a.x.data());
       for (int64_t i = 0; i < num_rows; ++i) rows[i] = x + source_row(a, i) * stride;
       return;
     }
     storage = static_cast<float*>(
-        __builtin_malloc(static_cast<size_t>(num_rows * k + 1) * sizeof(float)));
+        allocate_scratch(static_cast<size_t>(num_rows * k + 1) * sizeof(float)));
     const auto* x = static_cast<const Bf16*>(a.x.data());
     pool.for_ranges(num_rows, 4096 / (k + 1) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -262,12 +264,13 @@ void grouped_product(ThreadPool& pool, const GroupedProduct& a) {
   const Fp32Rows x(pool, a, num_rows);
   // Groups without rows (most experts in a decode step) get no tasks.
   auto* active =
-      static_cast<int32_t*>(__builtin_malloc(static_cast<size_t>(num_groups) * sizeof(int32_t)));
+      static_cast<int32_t*>(allocate_scratch(static_cast<size_t>(num_groups) * sizeof(int32_t)));
   int64_t num_active = 0;
   for (int32_t group = 0; group < num_groups; ++group) {
     if (a.row_offsets[group + 1] > a.row_offsets[group]) active[num_active++] = group;
   }
-  // Enough tasks to even out the threads, whole tiles each. How rows are cut never shows in the result.
+  // Enough tasks to even out the threads, whole tiles each. How rows are cut never shows in the
+  // result.
   const int64_t row_bytes = dtype_bytes(a.weight.dtype(), k) + 1;
   int64_t rows_per_task = num_active * n / (pool.num_threads() * 4);
   if (rows_per_task > kMaxTaskBytes / row_bytes) rows_per_task = kMaxTaskBytes / row_bytes;
