@@ -21,6 +21,9 @@ struct Bounds {
   double margin;      // greedy tokens are equal wherever the reference's margin exceeds it
 };
 
+// For the test's listing, which would show the struct's bytes otherwise.
+void PrintTo(const Bounds& b, std::ostream* out) { *out << b.model << " in " << b.precision; }
+
 constexpr double kNoBound = 1e9;
 
 struct Differences {

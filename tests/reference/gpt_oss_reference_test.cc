@@ -184,6 +184,10 @@ struct MistakeCase {
   Range largest;
   bool needs_long_prompt = false;
 };
+// For the test's listing, which would show the struct's bytes otherwise.
+void PrintTo(const MistakeCase& c, std::ostream* out) {
+  *out << "mistake " << static_cast<int>(c.mistake);
+}
 constexpr double kSlack = 3;
 constexpr Range kBiasMean = {0.14, 1.0};
 constexpr Range kBiasLargest = {1.1, 4.1};
