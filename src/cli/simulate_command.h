@@ -14,9 +14,9 @@ struct SimulateOptions {
   bool serial = false;  // one request after another
   int64_t pages = 0;    // 0 = as many as it takes
   int32_t page_size = 16;
-  int64_t limit = 0;   // only so many requests of the trace
-  int32_t window = 0;  // 0 = full layers only
-  int32_t max_seqs = 1024;
+  int64_t limit = 0;        // only so many requests of the trace
+  int32_t window = 0;       // 0 = full layers only
+  int32_t max_seqs = 8192;  // as many as a full step can serve
   int32_t max_batch_tokens = 8192;
   int32_t chunk = 512;
   bool prefix_cache = true;
