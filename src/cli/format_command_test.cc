@@ -1,6 +1,7 @@
 #include "cli/format_command.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -17,7 +18,8 @@ struct Outcome {
 };
 
 std::string temp_file(const std::string& name) {
-  return testing::TempDir() + "/briar_format_" + name;
+  // ctest runs cases as processes side by side.
+  return testing::TempDir() + "/briar_format_" + std::to_string(getpid()) + "_" + name;
 }
 
 Outcome run(const std::string& input, FormatOptions options) {

@@ -1,6 +1,7 @@
 #include "cli/tokenize_command.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -17,7 +18,8 @@ struct Outcome {
 };
 
 std::string temp_file(const std::string& name) {
-  return testing::TempDir() + "/briar_tokenize_" + name;
+  // ctest runs cases as processes side by side.
+  return testing::TempDir() + "/briar_tokenize_" + std::to_string(getpid()) + "_" + name;
 }
 
 Outcome tokenize(const std::string& input, TokenizeOptions options, bool bench = false) {

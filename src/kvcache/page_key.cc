@@ -2,7 +2,7 @@
 
 #include <random>
 
-#define XXH_INLINE_ALL
+#define XXH_STATIC_LINKING_ONLY  // the state on the stack
 #include <xxhash.h>
 
 namespace briar {

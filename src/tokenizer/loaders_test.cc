@@ -2,6 +2,7 @@
 #include "tokenizer/loaders.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -119,7 +120,8 @@ bj::object small_tokenizer() {
 }
 
 Result<std::shared_ptr<const Tokenizer>> load_text(const std::string& text) {
-  const std::string path = testing::TempDir() + "/briar_loaders_test_tokenizer.json";
+  const std::string path =
+      testing::TempDir() + "/briar_loaders_" + std::to_string(getpid()) + "_tokenizer.json";
   std::ofstream(path) << text;
   return Tokenizer::load_tokenizer_json(path);
 }
