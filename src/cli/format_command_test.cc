@@ -76,7 +76,7 @@ TEST(FormatCommand, ABadLineIsNamedAndEndsIt) {
         run(good + "\n" + bad + "\n" + good + "\n", {.mode = FormatOptions::Mode::kSchema});
     EXPECT_EQ(done.code, 1) << bad;
     EXPECT_EQ(std::count(done.out.begin(), done.out.end(), '\n'), 1) << bad;
-    EXPECT_NE(done.err.find("briar_format_in.jsonl:2: "), std::string::npos) << done.err;
+    EXPECT_NE(done.err.find(temp_file("in.jsonl") + ":2: "), std::string::npos) << done.err;
     EXPECT_EQ(std::count(done.err.begin(), done.err.end(), '\n'), 1) << done.err;
   }
   for (const std::string bad :
