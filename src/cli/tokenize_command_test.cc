@@ -73,7 +73,7 @@ TEST(TokenizeCommand, ABadLineIsNamedAndEndsIt) {
     const Outcome done = tokenize("{\"text\": \"a\"}\n" + bad + "\n{\"text\": \"b\"}\n", {});
     EXPECT_EQ(done.code, 1) << bad;
     EXPECT_EQ(done.out, "{\"ids\":[64]}\n") << bad;
-    EXPECT_NE(done.err.find("briar_tokenize_in.jsonl:2: "), std::string::npos) << done.err;
+    EXPECT_NE(done.err.find(temp_file("in.jsonl") + ":2: "), std::string::npos) << done.err;
     EXPECT_EQ(std::count(done.err.begin(), done.err.end(), '\n'), 1) << done.err;
   }
 }

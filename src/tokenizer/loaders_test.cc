@@ -149,7 +149,7 @@ TEST(TokenizerJson, RefusesWhatItWouldNotDoExactly) {
     const auto loaded = load_text(bj::serialize(root));
     ASSERT_FALSE(loaded.ok()) << part;
     expect_error(loaded.error(), part);
-    expect_error(loaded.error(), "briar_loaders_test_tokenizer.json: ");
+    expect_error(loaded.error(), std::to_string(getpid()) + "_tokenizer.json: ");
   };
   const auto model = [](bj::object& root) -> bj::object& { return root["model"].as_object(); };
   const auto added = [](bj::object& root) -> bj::object& {
@@ -196,7 +196,7 @@ TEST(TokenizerJson, RefusesBadJsonWithItsPlace) {
   for (const std::string text : {"", "{", "[]", "{\"model\": }"}) {
     const auto loaded = load_text(text);
     ASSERT_FALSE(loaded.ok());
-    expect_error(loaded.error(), "briar_loaders_test_tokenizer.json: ");
+    expect_error(loaded.error(), std::to_string(getpid()) + "_tokenizer.json: ");
   }
   const auto missing = Tokenizer::load_tokenizer_json("/nowhere/tokenizer.json");
   ASSERT_FALSE(missing.ok());
