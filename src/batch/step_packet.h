@@ -56,7 +56,6 @@ class StepPacketBuilder {
            const std::array<std::span<const int32_t>, kNumKvKinds>& page_ids,
            const std::array<int32_t, kNumKvKinds>& first_page);
 
-  bool empty() const { return sequences_.empty(); }
   // The packet; the builder is spent.
   std::vector<uint8_t> finish();
 
