@@ -47,7 +47,10 @@ void add_model_flags(CLI::App& app, ModelFlags& f) {
       ->capture_default_str();
   app.add_option("--batch-invariant", f.batch_invariant, "on or off; the CPU kernels always are")
       ->capture_default_str();
-  app.add_option("--overlap", f.overlap, "off")->capture_default_str();
+  app.add_option("--overlap", f.overlap, "on or off: plan a step while the one before it runs")
+      ->capture_default_str();
+  app.add_option("--step-trace", f.engine.step_trace,
+                 "File for trace events of every step (Perfetto, chrome://tracing)");
   app.add_option("--cuda-graphs", f.cuda_graphs, "off")->capture_default_str();
   app.add_option("--prefix-cache", f.prefix_cache, "on or off: reuse the KV of common beginnings")
       ->capture_default_str();
