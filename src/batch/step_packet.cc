@@ -29,6 +29,14 @@ void append(std::vector<uint8_t>& bytes, const T* data, size_t count) {
 
 }  // namespace
 
+void StepPacketBuilder::begin(uint64_t step_id) {
+  step_id_ = step_id;
+  sequences_.clear();
+  tokens_.clear();
+  page_ids_.clear();
+  setups_.clear();
+}
+
 void StepPacketBuilder::add(StepSequence sequence, std::span<const int32_t> given_tokens,
                             int32_t next_token,
                             const std::array<std::span<const int32_t>, kNumKvKinds>& page_ids,
@@ -66,10 +74,10 @@ void StepPacketBuilder::add_setup(StepSequence& sequence, const RowSetup& setup)
   add(setup.history_counts);
 }
 
-std::vector<uint8_t> StepPacketBuilder::finish() {
+std::vector<uint8_t> StepPacketBuilder::finish(std::vector<uint8_t> bytes) {
   const Header header{kMagic,         kStepPacketVersion, step_id_,      sequences_.size(),
                       tokens_.size(), page_ids_.size(),   setups_.size()};
-  std::vector<uint8_t> bytes;
+  bytes.clear();
   bytes.reserve(sizeof(header) + sequences_.size() * sizeof(StepSequence) +
                 (tokens_.size() + page_ids_.size() + setups_.size()) * sizeof(int32_t));
   append(bytes, &header, 1);

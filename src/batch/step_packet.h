@@ -68,10 +68,12 @@ struct RowSetup {
   std::span<const int32_t> history_counts = {};
 };
 
-// Builds a packet. The order of calls is the order of the sequences.
+// Builds packets, one after another. The order of calls is the order of the sequences. A builder
+// and the buffers it fills are used again from step to step: at thousands of sequences, fresh
+// memory would cost more than what is written to it.
 class StepPacketBuilder {
  public:
-  explicit StepPacketBuilder(uint64_t step_id) : step_id_(step_id) {}
+  void begin(uint64_t step_id);
 
   // `sequence.num_given`, `num_pages`, `first_page` and the sizes of `setup` are filled in from the
   // arguments.
@@ -81,13 +83,13 @@ class StepPacketBuilder {
            const std::array<std::span<const int32_t>, kNumKvKinds>& page_ids,
            const std::array<int32_t, kNumKvKinds>& first_page, const RowSetup& setup = {});
 
-  // The packet; the builder is spent.
-  std::vector<uint8_t> finish();
+  // The packet, in `buffer`'s memory as far as it goes.
+  std::vector<uint8_t> finish(std::vector<uint8_t> buffer = {});
 
  private:
   void add_setup(StepSequence& sequence, const RowSetup& setup);
 
-  uint64_t step_id_;
+  uint64_t step_id_ = 0;
   std::vector<StepSequence> sequences_;
   std::vector<int32_t> tokens_;    // given tokens, then one next token, per sequence
   std::vector<int32_t> page_ids_;  // per sequence, per kind

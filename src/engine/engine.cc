@@ -84,6 +84,7 @@ class LocalEngine final : public Engine {
   StepTrace trace_;
   Runner runner_;
   Scheduler scheduler_;
+  StepPacketBuilder packet_builder_;
   std::map<uint64_t, std::unique_ptr<Sequence>> sequences_;
   std::deque<StepInFlight> in_flight_;
   std::vector<uint64_t> ended_;  // still in sequences_, for steps in flight name them
@@ -260,7 +261,8 @@ bool LocalEngine::plan_step() {
   if (plan.sequences.empty()) return false;
   const uint64_t id = next_step_++;
   const double scheduled_us = steady_now_us();
-  std::vector<uint8_t> packet = build_step_packet(id, plan);
+  std::vector<uint8_t> packet =
+      build_step_packet(packet_builder_, id, plan, runner_thread_->spent_buffer());
   const double built_us = steady_now_us();
   runner_thread_->launch(std::move(packet));
   int64_t num_tokens = 0;

@@ -23,6 +23,14 @@ void RunnerThread::launch(std::vector<uint8_t> packet) {
   changed_.notify_all();
 }
 
+std::vector<uint8_t> RunnerThread::spent_buffer() {
+  std::lock_guard lock(mutex_);
+  if (spent_.empty()) return {};
+  std::vector<uint8_t> buffer = std::move(spent_.back());
+  spent_.pop_back();
+  return buffer;
+}
+
 void RunnerThread::give_masks(MaskPacket masks) {
   {
     std::lock_guard lock(mutex_);
@@ -66,6 +74,7 @@ void RunnerThread::loop() {
       {
         std::lock_guard lock(mutex_);
         results_.push_back(std::move(result));
+        spent_.push_back(std::move(packet));
       }
       changed_.notify_all();
     }

@@ -21,6 +21,8 @@ class RunnerThread {
   ~RunnerThread();
 
   void launch(std::vector<uint8_t> packet);
+  // A packet's memory that has been used and can be again; empty if there is none.
+  std::vector<uint8_t> spent_buffer();
   // For a launched step of which a sequence has a mask: exactly once, in the order of the steps.
   void give_masks(MaskPacket masks);
   // Waits for the oldest launched step. Throws what the runner threw.
@@ -34,6 +36,7 @@ class RunnerThread {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::vector<uint8_t>> packets_;
+  std::vector<std::vector<uint8_t>> spent_;
   std::deque<MaskPacket> masks_;
   std::deque<StepResult> results_;
   std::exception_ptr failure_;

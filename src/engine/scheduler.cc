@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/check.h"
 
@@ -48,6 +49,7 @@ SchedulerOutput Scheduler::schedule(bool is_quiet) {
             .budget = config_.max_batch_tokens,
             .is_quiet = is_quiet,
             .num_drafts = drafts_of_step()};
+  plan.out.sequences.reserve(running_.size());
   schedule_decodes(plan);
   schedule_prefills(plan);
   admit_waiting(plan, nullptr);
@@ -404,7 +406,8 @@ void Scheduler::check_ownership() const {
 // Each page has as many holders as there are page tables with it.
 void Scheduler::check_holders(size_t kind) const {
   const PagePool& pool = pools_[kind];
-  std::vector<int32_t> holders(static_cast<size_t>(pool.num_pages()), 0);
+  std::vector<int32_t>& holders = holders_[kind];
+  holders.resize(static_cast<size_t>(pool.num_pages()), 0);
   std::vector<int32_t> held;
   const auto count = [&](const Pages& pages) {
     for (const int32_t id : pages[kind].page_ids()) {
@@ -414,8 +417,8 @@ void Scheduler::check_holders(size_t kind) const {
   for (const Sequence* s : running_) count(s->pages);
   for (const auto& [name, pages] : kept_) count(pages);
   for (const int32_t id : held) {
-    CHECK_EQ(pool.num_holders(id), holders[static_cast<size_t>(id)],
-             "holders of page {} of kind {}", id, kind);
+    const int32_t num_tables = std::exchange(holders[static_cast<size_t>(id)], 0);
+    CHECK_EQ(pool.num_holders(id), num_tables, "holders of page {} of kind {}", id, kind);
   }
   CHECK_EQ(static_cast<int32_t>(held.size()) + pool.num_available(), pool.num_pages(),
            "pages of kind {}, held plus available", kind);

@@ -133,6 +133,8 @@ class Scheduler {
   std::deque<Sequence*> waiting_;   // in order of service
   std::vector<Sequence*> running_;  // likewise
   std::map<uint64_t, Pages> kept_;  // by name, the oldest first
+  // Of check_holders(): zero between calls, so that a check takes the time of the pages held.
+  mutable std::array<std::vector<int32_t>, kNumKvKinds> holders_;
 };
 
 }  // namespace briar

@@ -110,8 +110,8 @@ class Simulation {
     waits_for_quiet_ = plan.wants_quiet;
     result_.num_preemptions += plan.num_preempted;
     if (plan.sequences.empty()) return false;
-    const std::vector<uint8_t> packet =
-        build_step_packet(static_cast<uint64_t>(++result_.num_steps), plan);
+    packet_ = build_step_packet(packet_builder_, static_cast<uint64_t>(++result_.num_steps), plan,
+                                std::move(packet_));
     const std::chrono::duration<double, std::micro> planning =
         std::chrono::steady_clock::now() - begin;
     result_.plan_us.push_back(planning.count());
@@ -212,6 +212,8 @@ class Simulation {
   std::map<uint64_t, std::unique_ptr<Sequence>> ended_;
   std::deque<StepInFlight> in_flight_;
   bool waits_for_quiet_ = false;
+  StepPacketBuilder packet_builder_;
+  std::vector<uint8_t> packet_;
   std::vector<double> waits_;
   size_t next_ = 0;
   double now_ms_ = 0;

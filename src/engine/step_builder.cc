@@ -83,8 +83,9 @@ RowSetup make_setup(const Sequence& s, SetupLists& lists) {
 
 }  // namespace
 
-std::vector<uint8_t> build_step_packet(uint64_t step_id, const SchedulerOutput& output) {
-  StepPacketBuilder builder(step_id);
+std::vector<uint8_t> build_step_packet(StepPacketBuilder& builder, uint64_t step_id,
+                                       const SchedulerOutput& output, std::vector<uint8_t> buffer) {
+  builder.begin(step_id);
   for (const ScheduledSequence& scheduled : output.sequences) {
     const Sequence& s = *scheduled.sequence;
     // A decode step's token is the one the device drew itself: the host need not have heard of it
@@ -104,7 +105,7 @@ std::vector<uint8_t> build_step_packet(uint64_t step_id, const SchedulerOutput& 
     builder.add(describe(scheduled), given, is_next_in_prompt ? s.tokens[begin + count] : -1,
                 page_ids, first_page, scheduled.sets_length ? make_setup(s, lists) : RowSetup{});
   }
-  return builder.finish();
+  return builder.finish(std::move(buffer));
 }
 
 }  // namespace briar
