@@ -43,7 +43,7 @@ void StepPacketBuilder::add(StepSequence sequence, std::span<const int32_t> give
                             const std::array<int32_t, kNumKvKinds>& first_page,
                             const RowSetup& setup) {
   sequence.num_given = static_cast<int32_t>(given_tokens.size());
-  CHECK(sequence.num_given == sequence.num_tokens || sequence.num_given == sequence.num_tokens - 1,
+  CHECK(sequence.num_given == sequence.num_tokens || sequence.num_given == 0,
         "row {}: {} tokens given of {}", sequence.row, sequence.num_given, sequence.num_tokens);
   tokens_.insert(tokens_.end(), given_tokens.begin(), given_tokens.end());
   tokens_.push_back(next_token);

@@ -20,8 +20,9 @@ inline constexpr uint32_t kStepPacketVersion = 2;
 struct StepSequence {
   int32_t row = 0;         // device row, [0, max_seqs)
   int32_t num_tokens = 0;  // tokens to run in this step, >= 1
-  int32_t num_given =
-      0;  // how many of them stand in the packet; the rest (0 or 1) is the row's last sampled id
+  // How many of them stand in the packet: all, or none where the first is the row's last sampled id
+  // (and drafts follow).
+  int32_t num_given = 0;
   int32_t set_length =
       -1;  // >= 0: the row's length before this step (a sequence begins or was preempted)
   int32_t max_length =
