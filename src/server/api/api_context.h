@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +14,8 @@
 #include "server/api/limits.h"
 #include "server/api/observer.h"
 #include "server/api/parse.h"
+#include "server/api/response_store.h"
+#include "server/api/worker.h"
 #include "tokenizer/tokenizer.h"
 
 namespace briar {
@@ -37,10 +41,16 @@ struct ApiConfig {
 };
 
 // What the handlers of one API share.
+class ResponseRun;
 struct ApiState {
   ApiConfig config;
   ParseContext parse;
   int64_t start_seconds = 0;  // since 1970: when the models were "created"
+  std::unique_ptr<ResponseStore> store;
+  std::mutex background_mutex;
+  std::map<std::string, std::weak_ptr<ResponseRun>, std::less<>> background;  // in progress, by id
+  std::shared_ptr<Worker> worker =
+      std::make_shared<Worker>();  // the strand of background responses
 };
 
 }  // namespace briar

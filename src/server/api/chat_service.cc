@@ -34,14 +34,14 @@ Result<Rendered> render_chat(const ApiState& api, std::string_view body) {
   return Rendered{std::move(*parsed), std::move(*prompt)};
 }
 
-ParserMaker parser_maker(const ApiConfig& config, const PromptRequest& prompt) {
+}  // namespace
+
+ParserMaker chat_parser_maker(const ApiConfig& config, const PromptRequest& prompt) {
   ParserOptions options;
   options.is_in_answer = prompt.continues_last;
   for (const ToolDefinition& tool : prompt.tools) options.tool_names.push_back(tool.name);
   return [format = config.format, options] { return format->make_parser(options); };
 }
-
-}  // namespace
 
 std::vector<int32_t> chat_stop_ids(const ApiConfig& config) {
   std::vector<int32_t> ids = config.format->stop_ids();
@@ -68,7 +68,7 @@ void serve_chat(const std::shared_ptr<ApiState>& api, HttpRequest request,
   plan_choices(config, chat.params, seed_of(chat.params),
                {.prompt = std::move(rendered->prompt),
                 .num_choices = chat.params.n,
-                .make_parser = parser_maker(config, chat.prompt),
+                .make_parser = chat_parser_maker(config, chat.prompt),
                 .own_stop_ids = chat_stop_ids(config)},
                plans);
   AnswerReply::Setup setup{.api = api,

@@ -31,6 +31,7 @@ OpenAiApi::OpenAiApi(ApiConfig config) : state_(std::make_shared<ApiState>()) {
   state_->parse.limits = config.limits;
   state_->parse.num_token_ids =
       std::min<int64_t>(config.tokenizer->vocab_size(), config.engine->model().vocab_size);
+  state_->store = std::make_unique<ResponseStore>(config.limits);
   state_->start_seconds = unix_seconds();
   state_->config = std::move(config);
 }
@@ -42,6 +43,10 @@ std::vector<HttpRoute> OpenAiApi::routes() const {
   return {route("POST", "/v1/chat/completions", serve_chat),
           route("POST", "/v1/chat/completions/render", serve_chat_render),
           route("POST", "/v1/completions", serve_completion),
+          route("POST", "/v1/responses", serve_responses),
+          route("GET", "/v1/responses/*", serve_stored_response),
+          route("DELETE", "/v1/responses/*", serve_response_deletion),
+          route("POST", "/v1/responses/*", serve_response_action),
           route("GET", "/v1/models", serve_models),
           route("GET", "/v1/models/*", serve_model),
           route("POST", "/tokenize", serve_tokenize),
