@@ -19,6 +19,9 @@ case "${ID}-${VERSION_ID:-}" in
     ;;
 esac
 
+# The browser test, in continuous integration; Ubuntu has no such packages, only a snap.
+if [ -n "${CI:-}" ] && [ "${ID}" = debian ]; then packages+=(chromium chromium-driver); fi
+
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
