@@ -54,18 +54,16 @@ void Connection::start() {
   if (shared_->is_stopping) post_close();
   auto self = shared_from_this();
   asio::post(strand_, [self] { self->start_tick(); });
-  asio::co_spawn(
-      strand_, [self]() -> Awaitable<void> { co_await self->run(); },
-      [self](const std::exception_ptr& failure) {
-        if (failure) {
-          try {
-            std::rethrow_exception(failure);
-          } catch (const std::exception& e) {
-            log_error("a connection failed: {}", e.what());
-          }
-        }
-        self->close();
-      });
+  asio::co_spawn(strand_, run(), [self](const std::exception_ptr& failure) {
+    if (failure) {
+      try {
+        std::rethrow_exception(failure);
+      } catch (const std::exception& e) {
+        log_error("a connection failed: {}", e.what());
+      }
+    }
+    self->close();
+  });
 }
 
 // --- Requests
@@ -75,8 +73,9 @@ asio::awaitable<void> Connection::run() {
   transport_->start_handshake({shared_from_this(), &Connection::step_done});
   while (!is_step_done_ && !is_closed_ && !is_late_) co_await wake();
   if (!is_step_good_) co_return;
-  while (!is_closed_ && co_await serve_one()) {
-  }
+  // GCC 12 miscompiles `while (a && co_await b)`: the coroutine would not even start.
+  bool goes_on = true;
+  while (goes_on && !is_closed_) goes_on = co_await serve_one();
   if (!is_closed_) co_await linger();
 }
 
@@ -87,24 +86,26 @@ asio::awaitable<bool> Connection::serve_one() {
   if (auto refusal = admit(reader, incoming)) {
     // Without the body, what follows on this connection cannot be told from it.
     const bool can_go_on = reader.is_done() && incoming.keeps_alive;
-    co_await refuse(std::move(*refusal), incoming.answer_headers, can_go_on,
-                    reader.method() != "HEAD");
+    co_await refuse(*refusal, incoming.answer_headers, can_go_on, reader.method() != "HEAD");
     co_return can_go_on && !is_closed_;
   }
   if (!co_await read_body(reader, incoming)) co_return false;
   incoming.request.headers = reader.headers();
   incoming.request.body = reader.take_body();
   const bool keeps_alive = incoming.keeps_alive;
-  co_await answer(std::move(incoming));
+  co_await answer(incoming);
   co_return keeps_alive && !is_closed_ && !is_shutting_down_;
 }
 
 asio::awaitable<bool> Connection::read_header(RequestReader& reader) {
   set_deadline(shared_->options.limits.idle_seconds);
+  // Named, because GCC 12 mistreats temporaries of class type in a co_await expression.
+  const HttpHeaders no_headers;
   bool has_begun = false;
   while (true) {
     if (auto failure = reader.feed(input_)) {
-      co_await refuse({.status = failure->status, .message = failure->message});
+      const Refusal refusal{.status = failure->status, .message = failure->message};
+      co_await refuse(refusal, no_headers);
       co_return false;
     }
     if (reader.has_header()) break;
@@ -115,7 +116,8 @@ asio::awaitable<bool> Connection::read_header(RequestReader& reader) {
     if (is_shutting_down_) co_return false;
     if (!co_await read_more()) {
       if (is_late_ && has_begun) {
-        co_await refuse({.status = 408, .message = "the request's header took too long"});
+        const Refusal refusal{.status = 408, .message = "the request's header took too long"};
+        co_await refuse(refusal, no_headers);
       }
       co_return false;
     }
@@ -157,7 +159,7 @@ asio::awaitable<bool> Connection::read_body(RequestReader& reader, const Incomin
     }
   }
   deadline_.reset();
-  if (refusal) co_await refuse(std::move(*refusal), incoming.answer_headers);
+  if (refusal) co_await refuse(*refusal, incoming.answer_headers);
   co_return !refusal;
 }
 
@@ -241,7 +243,7 @@ std::optional<Connection::Refusal> Connection::check_access(
 
 // --- Answers
 
-asio::awaitable<void> Connection::answer(Incoming incoming) {
+asio::awaitable<void> Connection::answer(Incoming& incoming) {
   if (incoming.is_preflight) {
     queue(response_head({.status = 204, .keeps_alive = incoming.keeps_alive},
                         incoming.answer_headers));
@@ -249,7 +251,7 @@ asio::awaitable<void> Connection::answer(Incoming incoming) {
     co_return;
   }
   shared_->num_active.fetch_add(1);
-  call_handler(std::move(incoming));
+  call_handler(incoming);
   while (!is_closed_ && !(is_answered_ && is_flushed())) {
     if (is_shutting_down_) {
       if (const auto exchange = exchange_.lock()) exchange->end_for_shutdown();
@@ -267,7 +269,7 @@ asio::awaitable<void> Connection::answer(Incoming incoming) {
   shared_->num_active.fetch_sub(1);
 }
 
-void Connection::call_handler(Incoming incoming) {
+void Connection::call_handler(Incoming& incoming) {
   const HttpRoute& route = *incoming.route;
   // From here on the handler alone keeps it: one that it drops answers by itself.
   const auto exchange =
@@ -288,7 +290,7 @@ void Connection::call_handler(Incoming incoming) {
   }
 }
 
-asio::awaitable<void> Connection::refuse(Refusal refusal, const HttpHeaders& headers,
+asio::awaitable<void> Connection::refuse(const Refusal& refusal, const HttpHeaders& headers,
                                          bool keeps_alive, bool has_body) {
   HttpHeaders all = headers;
   all.insert(all.end(), refusal.headers.begin(), refusal.headers.end());

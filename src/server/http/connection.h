@@ -71,9 +71,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Awaitable<bool> read_header(RequestReader& reader);
   Awaitable<bool> read_body(RequestReader& reader, const Incoming& incoming);
   Awaitable<bool> read_more();  // false: nothing more comes, or too late
-  Awaitable<void> answer(Incoming incoming);
-  Awaitable<void> refuse(Refusal refusal, const HttpHeaders& headers = {}, bool keeps_alive = false,
-                         bool has_body = true);
+  Awaitable<void> answer(Incoming& incoming);
+  Awaitable<void> refuse(const Refusal& refusal, const HttpHeaders& headers,
+                         bool keeps_alive = false, bool has_body = true);
   Awaitable<void> flush();
   Awaitable<void> linger();
   Awaitable<void> wake();
@@ -81,7 +81,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Refusal> admit(const RequestReader& reader, Incoming& incoming) const;
   std::optional<Refusal> check_access(const RequestReader& reader, const Incoming& incoming,
                                       std::string_view allowed_methods) const;
-  void call_handler(Incoming incoming);
+  void call_handler(Incoming& incoming);
 
   void append(std::string_view bytes);  // under the lock
   void start_read();
