@@ -14,7 +14,8 @@ from server_process import (SLOWNESS, Server, chat, in_background, read_from, re
                             wait_for)
 
 LOOP = ("--engine", "scripted:loop")
-POST_ROUTES = ("/v1/chat/completions", "/v1/chat/completions/render", "/v1/completions", "/tokenize", "/detokenize")
+POST_ROUTES = ("/v1/chat/completions", "/v1/chat/completions/render", "/v1/completions", "/v1/responses",
+               "/tokenize", "/detokenize")
 
 
 def script(lines):
