@@ -3,6 +3,7 @@
 of the users' list of reports."""
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -224,6 +225,25 @@ class Requests(SharedServer):
         self.assertIsNotNone(wait_for(lambda: self.server.gauges()["running"] == 1, 5))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         sock.close()
+        self.assertIsNotNone(wait_for(lambda: self.server.gauges()["running"] == 0, 1))
+
+    def test_K13_a_storm_of_clients_that_go(self):
+        rng = random.Random(1)
+        bodies = [json.dumps(chat(400, stream=s)).encode() for s in (True, False)]
+        for _ in range(10):
+            socks = []
+            for _ in range(60):
+                sock = self.server.connect()
+                sock.sendall(request("POST", "/v1/chat/completions", rng.choice(bodies)))
+                socks.append(sock)
+            rng.shuffle(socks)
+            for sock in socks:
+                how = rng.random()
+                if how < 0.3:
+                    sock.recv(rng.randint(1, 5000))
+                elif how < 0.6:
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                sock.close()
         self.assertIsNotNone(wait_for(lambda: self.server.gauges()["running"] == 0, 1))
 
     def test_metrics(self):
@@ -471,6 +491,14 @@ class Drain(unittest.TestCase):
             self.assertEqual(server.process.wait(10), 0)
             self.assertLess(time.monotonic() - begin, 1 * SLOWNESS)
             thread.join()
+
+    def test_X19_background_responses_end_with_the_server(self):
+        with Server(*LOOP, "--grace", 0) as server:
+            made = server.post("/v1/responses", {"input": "Hello", "background": True, "max_output_tokens": 100000})
+            self.assertEqual(made.json()["status"], "in_progress")
+            begin = time.monotonic()
+            self.assertEqual(server.stop(), 0)
+            self.assertLess(time.monotonic() - begin, 3 * SLOWNESS)
 
     def test_idle_server_stops_at_once(self):
         with Server(*LOOP) as server, server.connect():  # an open connection holds nothing up
