@@ -218,6 +218,7 @@ class Requests(SharedServer):
                 seen += file.readline().startswith(b"data: ")
             self.assertEqual(self.server.gauges()["running"], 1)
         self.assertIsNotNone(wait_for(lambda: self.server.gauges()["running"] == 0, 1))
+        self.assertIsNotNone(wait_for(lambda: b'finished_reason="abort"' in self.server.get("/metrics").body, 1))
 
     def test_K13_reset_instead_of_closed(self):
         sock = self.server.connect()
