@@ -229,6 +229,7 @@ ResponsesRequest read_responses(Fields& body, const ParseContext& context,
   read_tool_fields(body, context, request);
   read_text_format(body, context, request);
   read_reasoning(body, request);
+  chat.thinking_budget = body.integer("thinking_token_budget", 0, int64_t{1} << 40);
   read_include(body, context, chat.params);
   read_metadata(body, context, request.echo);
   if (const auto user = body.text("user", 4096)) request.echo.user = json_quote(*user);

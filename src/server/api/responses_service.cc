@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "formats/json_text.h"
+#include "server/api/constraints.h"
 #include "server/api/plan_choices.h"
 #include "server/api/response_run.h"
 #include "server/api/responses.h"
@@ -43,27 +44,34 @@ Result<std::vector<int32_t>> render_fitting(const ApiConfig& config, ResponsesRe
   }
 }
 
+// A checked request and its prompt's ids.
 struct Prepared {
   Parsed<ResponsesRequest> parsed;
-  ChoicePlan plan;
+  std::vector<int32_t> prompt;
 };
 
 Result<Prepared> prepare(const std::shared_ptr<ApiState>& api, std::string_view body) {
-  const ApiConfig& config = api->config;
   auto parsed = parse_responses_request(
       body, api->parse, [&](std::string_view id) { return api->store->conversation(id); });
   if (!parsed) return parsed.error();
-  ChatRequest& chat = parsed->request.chat;
-  if (auto known = check_model(config, chat.model); !known) return known.error();
-  auto prompt = render_fitting(config, parsed->request);
+  if (auto known = check_model(api->config, parsed->request.chat.model); !known) {
+    return known.error();
+  }
+  auto prompt = render_fitting(api->config, parsed->request);
   if (!prompt) return prompt.error();
+  return Prepared{std::move(*parsed), std::move(*prompt)};
+}
+
+ChoicePlan plan_response(const ApiConfig& config, const ChatRequest& chat,
+                         std::vector<int32_t> prompt, Constraints constraints) {
   std::vector<ChoicePlan> plans;
   plan_choices(config, chat.params, seed_of(chat.params),
-               {.prompt = std::move(*prompt),
+               {.prompt = std::move(prompt),
                 .make_parser = chat_parser_maker(config, chat.prompt),
+                .constraints = std::move(constraints),
                 .own_stop_ids = chat_stop_ids(config)},
                plans);
-  return Prepared{std::move(*parsed), std::move(plans.front())};
+  return std::move(plans.front());
 }
 
 std::shared_ptr<ResponseRun> find_background(ApiState& api, const std::string& id) {
@@ -107,19 +115,25 @@ void serve_responses(const std::shared_ptr<ApiState>& api, HttpRequest request,
                      std::shared_ptr<HttpReply> reply) {
   auto prepared = prepare(api, request.body);
   if (!prepared) return send_error(*reply, prepared.error());
-  ResponsesRequest& wanted = prepared->parsed.request;
+  const ChatRequest chat = prepared->parsed.request.chat;
   ResponseRun::Setup setup{.api = api,
-                           .reply = std::move(reply),
-                           .head = {.id = answer_id("resp_", wanted.chat.params, request),
+                           .reply = reply,
+                           .head = {.id = answer_id("resp_", chat.params, request),
                                     .model = api->config.model_names.front(),
                                     .created = unix_seconds()},
                            .headers = ignored_headers(prepared->parsed.ignored),
-                           .request = std::move(wanted)};
-  if (setup.request.is_background) {
-    return start_in_background(api, std::move(setup), std::move(prepared->plan));
-  }
-  // A refusal has been answered.
-  (void)std::make_shared<ResponseRun>(std::move(setup))->start(std::move(prepared->plan));
+                           .request = std::move(prepared->parsed.request)};
+  make_constraints(
+      api, chat, 1, reply,
+      [api, chat, setup, prompt = std::move(prepared->prompt)](Result<Constraints> made) {
+        if (!made) return send_error(*setup.reply, made.error());
+        ChoicePlan plan = plan_response(api->config, chat, prompt, std::move(*made));
+        if (setup.request.is_background) {
+          return start_in_background(api, setup, std::move(plan));
+        }
+        // A refusal has been answered.
+        (void)std::make_shared<ResponseRun>(setup)->start(std::move(plan));
+      });
 }
 
 void serve_stored_response(const std::shared_ptr<ApiState>& api, HttpRequest request,
