@@ -19,6 +19,9 @@ case "${ID}-${VERSION_ID:-}" in
     ;;
 esac
 
+# scripts/fetch_xgrammar.sh needs pip; a Python from elsewhere has its own.
+python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)
+
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
