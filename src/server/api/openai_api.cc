@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "server/api/response_run.h"
 #include "server/api/services.h"
 
 namespace briar {
@@ -51,6 +52,24 @@ std::vector<HttpRoute> OpenAiApi::routes() const {
           route("GET", "/v1/models/*", serve_model),
           route("POST", "/tokenize", serve_tokenize),
           route("POST", "/detokenize", serve_detokenize)};
+}
+
+int64_t OpenAiApi::num_background() const {
+  std::lock_guard lock(state_->background_mutex);
+  return std::ssize(state_->background);
+}
+
+void OpenAiApi::end_background() {
+  state_->worker->post([state = state_] {
+    std::vector<std::shared_ptr<ResponseRun>> runs;
+    {
+      std::lock_guard lock(state->background_mutex);
+      for (const auto& [id, weak] : state->background) {
+        if (auto run = weak.lock()) runs.push_back(std::move(run));
+      }
+    }
+    for (const auto& run : runs) run->cancel();
+  });
 }
 
 }  // namespace briar
