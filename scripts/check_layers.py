@@ -21,7 +21,7 @@ ALLOWED = {
     "formats": {"base", "tokenizer"},
     "grammar": {"base", "tokenizer", "formats", "briar"},
     "server": {"base", "tokenizer", "formats", "grammar", "briar"},
-    "cli": BELOW_LAYERS | {"layers", "models", "kvcache", "engine", "tokenizer", "formats", "server", "briar"},
+    "cli": BELOW_LAYERS | {"layers", "models", "kvcache", "engine", "tokenizer", "formats", "grammar", "server", "briar"},
 }
 TEST_STEM = re.compile(r"(_test|_bench|_ref)$")
 

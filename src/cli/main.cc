@@ -204,11 +204,14 @@ void add_serve(CLI::App& app, int& code) {
   sub->add_option("--request-timeout", o->request_timeout_s,
                   "Deadline in seconds of requests that set none (0: no deadline)")
       ->capture_default_str();
+  sub->add_option("--constrain", o->constrain,
+                  "Which chats are bound to the format's grammar: on = all, auto = those that ask "
+                  "for a shape or must call a tool")
+      ->check(CLI::IsMember({"auto", "on"}))
+      ->capture_default_str();
   sub->add_option("--grace", o->grace_s, "Seconds that answers get to finish after SIGTERM")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 86400.0));
-  sub->add_flag("--constrain", o->always_constrains,
-                "Keep every chat to its format's grammar, not only those that ask for a shape");
   sub->callback([o, &code] { code = run_serve(*o); });
 }
 

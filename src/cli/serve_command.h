@@ -21,8 +21,8 @@ struct ServeOptions {
   std::string api_key_file;
   std::vector<std::string> model_names;
   double request_timeout_s = 0;
+  std::string constrain = "auto";  // on: every chat is bound to its format's grammar
   double grace_s = 30;
-  bool always_constrains = false;
 };
 
 // Returns the exit code once a signal has ended the server; throws UserError.

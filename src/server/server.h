@@ -20,7 +20,8 @@ struct ServerOptions {
   std::vector<std::string> model_names = {};
   SamplingDefaults defaults = {};
   double default_timeout_s = 0;  // of requests that set none; 0 = no deadline
-  bool always_constrains = false;  // every chat keeps to its format's grammar
+  // Binds every chat to its format's grammar, not only those that ask for a shape or for calls.
+  bool always_constrains = false;
   ApiLimits limits = {};
   double grace_seconds = 30;  // after SIGTERM, for the answers under way
   std::string version = {};

@@ -38,7 +38,7 @@ struct ApiConfig {
   SamplingDefaults defaults;
   double default_timeout_s = 0;  // of requests that set none; 0 = no deadline
   // Makes answers fit a schema and calls fit their tools; null: such requests are refused.
-  std::shared_ptr<GrammarCompiler> grammars;
+  std::shared_ptr<GrammarCompiler> grammars = {};
   // Binds every chat to its format's grammar, not only those that ask for a shape or for calls.
   bool always_constrains = false;
   ApiLimits limits;
