@@ -119,6 +119,16 @@ void expect_allowed(const std::vector<int32_t>& turn, const std::set<std::string
   EXPECT_TRUE((*constraint)->is_finished()) << where;
 }
 
+// Headers that the library's parser takes and Harmony does not have: white space where there is
+// none, or for a content type, and a role that is said twice.
+const std::set<std::string> kOddHeaders = {"content_type:''",
+                                           "content_type:' '",
+                                           "reparse:content_type:''",
+                                           "hdr:channel_newline",
+                                           "hdr:role_twice",
+                                           "hdr_given_role:channel_sp:assistant",
+                                           "hdr_given_role:role_word:assistant"};
+
 TEST(RecordedHarmony, LegalTurnsAreAllowed) {
   int num_turns = 0, num_calls = 0, num_seen = 0;
   for (const char* name : {"parse.jsonl", "render.jsonl", "chat.jsonl"}) {
@@ -131,9 +141,8 @@ TEST(RecordedHarmony, LegalTurnsAreAllowed) {
       for (auto& turn : turns_of(ids_of_case(value->get_object()))) {
         ++num_seen;
         const auto names = functions_of(turn);
-        // A header whose content type is white space: the library writes it if told to.
         const std::string case_name(value->at("name").get_string());
-        const bool is_odd = case_name == "content_type:''" || case_name == "content_type:' '";
+        const bool is_odd = kOddHeaders.count(case_name) > 0;
         if (!names || is_odd || !is_plain(turn)) continue;
         ++num_turns;
         num_calls += !names->empty();
