@@ -261,10 +261,32 @@ INSTANTIATE_TEST_SUITE_P(
                     R"({"type":"array","prefixItems":[{"type":"integer"}]})",
                     {"[1]"},
                     {"[\"a\"]"}},
+        // A pattern or a format takes the place of the lengths, a combination or an enum that of
+        // all else.
         KeywordCase{"length_and_pattern",
                     R"({"type":"string","pattern":"^[a-z]+$","maxLength":2})",
                     {"\"ab\""},
-                    {"\"A\""}},
+                    {"\"A\""},
+                    {"\"abc\""}},
+        KeywordCase{"enum_beside_others",
+                    R"({"type":"integer","enum":[1,2],"minimum":2})",
+                    {"2"},
+                    {"3"},
+                    {"1"}},
+        KeywordCase{
+            "required_but_not_declared",
+            R"({"type":"object","properties":{"a":{"type":"integer"}},"required":["a","x"]})",
+            {R"({"a":1,"x":[2]})"},
+            {R"({"a":1})"}},
+        KeywordCase{"required_alone",
+                    R"({"type":"object","required":["x"]})",
+                    {R"({"x":1})", R"({"x":1,"y":2})"},
+                    {"{}"}},
+        KeywordCase{
+            "required_of_others",
+            R"({"type":"object","required":["x"],"additionalProperties":{"type":"integer"}})",
+            {R"({"x":1})"},
+            {"{}", R"({"x":"a"})"}},
         KeywordCase{
             "white_space_outside", R"({"type":"object"})", {"{}"}, {" {}", "{} ", "```{}"}}),
     [](const auto& info) { return info.param.name; });
@@ -332,6 +354,8 @@ TEST(SchemaErrors, X11MalformedSchemasNameTheirPath) {
       {R"({"anyOf":[{},{"enum":[]}]})",
        "response_format.anyOf[1].enum: an empty list allows no value"},
       {R"({"required":5})", "response_format.required: must be a list of names"},
+      {R"({"type":"object","properties":{},"required":["a"],"additionalProperties":false})",
+       "response_format.required[0]: \"a\" is not among the properties, and no others are allowed"},
       {R"({"required":["a",5]})", "response_format.required[1]: must be a string"},
       {R"({"anyOf":[]})", "response_format.anyOf: must be a list of at least one schema"},
       {R"({"properties":[]})", "response_format.properties: must be an object of schemas"},
