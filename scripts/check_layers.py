@@ -19,7 +19,9 @@ ALLOWED = {
     "engine": BELOW_LAYERS | {"layers", "models", "kvcache", "briar"},
     "tokenizer": {"base"},
     "formats": {"base", "tokenizer"},
-    "cli": BELOW_LAYERS | {"layers", "models", "kvcache", "engine", "tokenizer", "formats", "briar"},
+    "grammar": {"base", "tokenizer", "formats", "briar"},
+    "server": {"base", "tokenizer", "formats", "grammar", "briar"},
+    "cli": BELOW_LAYERS | {"layers", "models", "kvcache", "engine", "tokenizer", "formats", "grammar", "server", "briar"},
 }
 TEST_STEM = re.compile(r"(_test|_bench|_ref)$")
 

@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   build-essential cmake ninja-build ccache pkg-config xz-utils python3
-  libfmt-dev libspdlog-dev libcli11-dev libgtest-dev libbenchmark-dev libdnnl-dev libxxhash-dev liblzma-dev
+  libfmt-dev libspdlog-dev libcli11-dev libgtest-dev libbenchmark-dev libdnnl-dev libxxhash-dev liblzma-dev libssl-dev prometheus-cpp-dev
 )
 
 # Boost 1.81 or newer: Debian 12 has it beside its default (1.74), Ubuntu 24.04 by default (1.83).
@@ -18,6 +18,13 @@ case "${ID}-${VERSION_ID:-}" in
     packages+=(libboost-dev libboost-json-dev)
     ;;
 esac
+
+# The browser test, in continuous integration; Ubuntu has no such packages, only a snap.
+if [ -n "${CI:-}" ] && [ "${ID}" = debian ]; then packages+=(chromium chromium-driver); fi
+# scripts/fetch_xgrammar.sh needs pip; a Python from elsewhere has its own.
+python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)
+# And the environment of the clients' tests needs this.
+python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
 
 missing=()
 for package in "${packages[@]}"; do

@@ -37,6 +37,8 @@ struct PromptRequest {
   std::optional<std::string> date = current_date();  // nullopt: the prompt has no date
   std::vector<ToolDefinition> tools;
   std::vector<ResponseFormat> response_formats;
+  // The last message is an answer that the model is to go on with: its end is left out.
+  bool continues_last = false;
 };
 
 enum class RenderMode {
@@ -81,6 +83,8 @@ struct ParserOptions {
   // The prompt ended in the opening of a message of this role, so the first ids belong to its
   // header.
   std::optional<Role> role = Role::kAssistant;
+  // The prompt ended within an answer's text (PromptRequest::continues_last): `role` is its author.
+  bool is_in_answer = false;
   // Functions that the client declared. A call of anything else is text.
   std::vector<std::string> tool_names = {};
 };
@@ -108,6 +112,8 @@ class StreamParser {
   virtual const ParserWarnings& warnings() const = 0;
   // False while, or if the stream ended while, a message was begun and not closed by a stop id.
   virtual bool is_complete() const = 0;
+  // What the message whose text is being read is; nothing between messages and in headers.
+  virtual std::optional<Delta::Kind> open_kind() const = 0;
 };
 
 // A recorded stream, parsed as a whole: what `briar format parse` and tests use.
@@ -134,6 +140,13 @@ struct ToolRendering {
   std::vector<int32_t> tokens;  // a whole message that declares this one tool
 };
 
+// How sampling can be kept from (further) reasoning.
+struct ReasoningGate {
+  int32_t end_id = -1;        // ends an open reasoning message
+  int32_t channel_id = -1;    // what comes next names a message's kind
+  int32_t reasoning_id = -1;  // the first id of the name that means reasoning
+};
+
 class Format {
  public:
   virtual ~Format() = default;
@@ -155,6 +168,8 @@ class Format {
 
   // Sampling must stop after these ids: the answer is done, or a tool is to act.
   virtual std::vector<int32_t> stop_ids() const = 0;
+  // Nothing: the format has no reasoning.
+  virtual std::optional<ReasoningGate> reasoning_gate() const = 0;
   // The ids as text for people, structure spelled out.
   virtual std::string text_of(std::span<const int32_t> ids) const = 0;
 };

@@ -123,7 +123,16 @@ class Harmony final : public Format {
   Result<std::vector<int32_t>> render_prompt(const PromptRequest& request) const override {
     auto messages = harmony_messages(request);
     if (!messages) return messages.error();
-    return render(*messages, RenderOptions{});
+    if (!request.continues_last) return render(*messages, RenderOptions{});
+    const Message& last = messages->back();
+    if (last.role != Role::kAssistant || last.recipient) {
+      return make_error("the last message is not an answer that could be continued");
+    }
+    RenderOptions options;
+    options.mode = RenderMode::kConversation;
+    auto ids = render(*messages, options);
+    if (ids) ids->pop_back();  // its <|end|>
+    return ids;
   }
 
   Result<std::vector<int32_t>> render(std::span<const Message> messages,
@@ -156,6 +165,12 @@ class Harmony final : public Format {
 
   // Not <|end|>: after reasoning or a preamble the model goes on with its next message.
   std::vector<int32_t> stop_ids() const override { return {tokens_.return_, tokens_.call}; }
+
+  std::optional<ReasoningGate> reasoning_gate() const override {
+    return ReasoningGate{.end_id = tokens_.end,
+                         .channel_id = tokens_.channel,
+                         .reasoning_id = tokenizer_->encode("analysis").front()};
+  }
 
   std::string text_of(std::span<const int32_t> ids) const override {
     return tokenizer_->decode(ids);
