@@ -229,4 +229,58 @@ inline void pack(const QuantizedShape& shape, const uint8_t* source, int64_t row
   }
 }
 
+namespace quantized_layout {
+
+inline float half_at(const uint8_t* p, int64_t i) {
+  uint16_t half;
+  std::memcpy(&half, p + 2 * i, 2);
+  return half_to_float(half);
+}
+
+// What pack_words() put there for column c.
+inline int word_at(const uint8_t* words, int bits, int64_t r, int64_t c) {
+  const int64_t columns = 32 / bits, i = c % columns;
+  uint32_t word;
+  std::memcpy(&word, words + (c / columns * kPanelRows + r) * 4, 4);
+  return static_cast<int>(word >> (i % 2 * 16 + i / 2 * bits) & ((1u << bits) - 1u));
+}
+
+}  // namespace quantized_layout
+
+// The values of group g of a packed block (packed_block(format).bytes() at `block`), row r of the
+// panel: those of the file, rounded once to fp32.
+inline void unpack_group(BlockFormat format, const uint8_t* block, int64_t g, int64_t r,
+                         float (&out)[kGroupColumns]) {
+  using quantized_layout::half_at;
+  using quantized_layout::word_at;
+  const PackedBlock layout = packed_block(format);
+  const uint8_t* group = block + layout.header_bytes + layout.group_bytes * g;
+  const float d = half_at(block, r), min = half_at(block, kPanelRows + r);
+  for (int64_t c = 0; c < kGroupColumns; ++c) {
+    switch (format) {
+      case BlockFormat::kQ8_0:
+        out[c] = d * static_cast<float>(static_cast<int8_t>(group[c * kPanelRows + r]));
+        break;
+      case BlockFormat::kQ4_0: out[c] = d * static_cast<float>(word_at(group, 4, r, c) - 8); break;
+      case BlockFormat::kQ4_1:
+        out[c] = d * static_cast<float>(word_at(group, 4, r, c)) + min;
+        break;
+      case BlockFormat::kQ4_K: {
+        const int scale = block[(4 + g) * kPanelRows + r], low = block[(12 + g) * kPanelRows + r];
+        out[c] =
+            d * static_cast<float>(scale * word_at(group, 4, r, c)) - min * static_cast<float>(low);
+        break;
+      }
+      case BlockFormat::kQ6_K: {
+        const int64_t sub = 2 * g + c / 16;
+        const int scale = static_cast<int8_t>(block[(2 + sub) * kPanelRows + r]);
+        const int high = word_at(group + 16 * kPanelRows, 2, r, c);
+        const int q = (word_at(group, 4, r, c) | high << 4) - 32;
+        out[c] = d * static_cast<float>(scale * q);
+        break;
+      }
+    }
+  }
+}
+
 }  // namespace briar
