@@ -3,10 +3,9 @@
 //
 // A vector lane is an output row (layout.h): a step multiplies one column (or pair of columns) of
 // 16 rows with one broadcast element of x, so that no sum ever crosses lanes. A tile is kM tokens
-// times kVecs registers of rows. With few tokens a tile takes the weights straight from the packed
-// panels, which are read once, front to back; with many, a task first expands a strip of weights
-// into its stack (exactly: the stored integers, and the scales as fp32) and then runs the tiles of
-// all tokens over it from the cache. Both do the same additions in the same order.
+// times kVecs registers of rows; its weights come straight from the packed panels, taken apart in
+// registers once for all its tokens. (Expanding strips of weights into the cache first, for many
+// tokens, was measured and was slower for all formats but Q6_K.)
 //
 // Bound: memory bandwidth for few tokens, multiply-add throughput for many.
 #include "kernels/quantized_linear/quantized_linear_cpu.h"
@@ -18,13 +17,10 @@ namespace briar::BRIAR_ISA {
 namespace {
 
 constexpr int kVecsPerPanel = static_cast<int>(kPanelRows) / Vec::kLanes;
-// Tokens of the largest tile: with kVecs = 2 what the register file holds.
+// Tokens of the largest tile: with two registers of rows what the register file holds.
 constexpr int kTileTokens = Vec::kLanes == 16 ? 12 : 6;
-// From so many tokens on the weights are expanded first.
-constexpr int64_t kMinExpandTokens = kTileTokens;
-// Tokens and columns of a task: x and the expanded strip stay in the L2 cache.
-constexpr int64_t kTaskTokens = 20 * kTileTokens;
-constexpr int64_t kStripGroups = 32;
+// Weights of a task: with many tokens they are read again from the L2 cache.
+constexpr int64_t kMaxTaskBytes = 384 * 1024;
 // Products smaller than this many weights run on the calling thread: handing out tasks costs more.
 constexpr int64_t kSerialWeights = 24 * 1024;
 // With few tokens the weights come from memory: fetching ahead of the hardware's prefetchers, which
@@ -90,42 +86,6 @@ struct PackedRows {
   }
 };
 
-// A strip of kStripGroups groups of kTileVecs registers of rows, expanded.
-constexpr int kTileVecs = 2;
-template <class Math, BlockFormat kFormat>
-struct Strip {
-  static constexpr int kSteps = kGroupColumns / Math::kColumns;
-  struct Group {
-    Vec weights[kSteps][kTileVecs];
-    Vec scales[subgroups(kFormat)][kTileVecs];
-    Vec mins[kTileVecs];
-  };
-  Group groups[kStripGroups];
-
-  void expand(const PackedRows<Math, kFormat> (&rows)[kTileVecs], int64_t g_begin, int64_t g_end) {
-    for (int64_t g = g_begin; g < g_end; ++g) {
-      Group& to = groups[g - g_begin];
-      for (int v = 0; v < kTileVecs; ++v) {
-#pragma GCC unroll 32
-        for (int step = 0; step < kSteps; ++step) to.weights[step][v] = rows[v].weights(g, step);
-        for (int s = 0; s < subgroups(kFormat); ++s) to.scales[s][v] = rows[v].scale(g, s);
-        if constexpr (has_mins(kFormat)) to.mins[v] = rows[v].min(g);
-      }
-    }
-  }
-};
-
-// Register v of the rows of a strip: the same interface as PackedRows.
-template <class Math, BlockFormat kFormat>
-struct StripRows {
-  const Strip<Math, kFormat>* strip;
-  int v;
-  BRIAR_INLINE Vec weights(int64_t g, int step) const { return strip->groups[g].weights[step][v]; }
-  BRIAR_INLINE Vec scale(int64_t g, int sub) const { return strip->groups[g].scales[sub][v]; }
-  BRIAR_INLINE Vec min(int64_t g) const { return strip->groups[g].mins[v]; }
-  BRIAR_INLINE void prefetch(int64_t) const {}
-};
-
 // x of one tile: [step][kM] elements of 32 bits (an fp32, or a pair of bf16), and sums [group][kM].
 struct TileInput {
   const float* x;
@@ -133,9 +93,9 @@ struct TileInput {
 };
 
 // Adds the columns of group g that share scale kSub of it.
-template <class Math, BlockFormat kFormat, int kSub, int kM, int kVecs, class Rows>
-BRIAR_INLINE void multiply_columns(const Rows (&rows)[kVecs], const float* x, int64_t g,
-                                   Vec (&sums)[kM][kVecs]) {
+template <class Math, BlockFormat kFormat, int kSub, int kM, int kVecs>
+BRIAR_INLINE void multiply_columns(const PackedRows<Math, kFormat> (&rows)[kVecs], const float* x,
+                                   int64_t g, Vec (&sums)[kM][kVecs]) {
   constexpr int kSteps = kGroupColumns / Math::kColumns / subgroups(kFormat);
   Vec part[kM][kVecs];
   for (int i = 0; i < kM; ++i) {
@@ -157,9 +117,9 @@ BRIAR_INLINE void multiply_columns(const Rows (&rows)[kVecs], const float* x, in
 }
 
 // Adds groups [0, num_groups) of `rows` times those of `in` to sums[kM][kVecs].
-template <class Math, BlockFormat kFormat, int kM, int kVecs, class Rows>
-BRIAR_INLINE void multiply_tile(const Rows (&rows)[kVecs], TileInput in, int64_t num_groups,
-                                Vec (&sums)[kM][kVecs]) {
+template <class Math, BlockFormat kFormat, int kM, int kVecs>
+BRIAR_INLINE void multiply_tile(const PackedRows<Math, kFormat> (&rows)[kVecs], TileInput in,
+                                int64_t num_groups, Vec (&sums)[kM][kVecs]) {
   for (int64_t g = 0; g < num_groups; ++g) {
     const float* x = in.x + g * (kGroupColumns / Math::kColumns) * kM;
     multiply_columns<Math, kFormat, 0>(rows, x, g, sums);
@@ -184,10 +144,7 @@ struct PackedInput {
   int64_t num_groups = 0;
   int64_t steps = 0;
 
-  BRIAR_INLINE TileInput tile(int64_t m, int kM, int64_t g) const {
-    const int64_t steps_per_group = steps / (num_groups == 0 ? 1 : num_groups);
-    return {x + m * steps + g * steps_per_group * kM, sums + m * num_groups + g * kM};
-  }
+  BRIAR_INLINE TileInput tile(int64_t m) const { return {x + m * steps, sums + m * num_groups}; }
 };
 
 constexpr int tile_tokens(int64_t remaining) {
@@ -309,10 +266,10 @@ struct Product {
     return {packed + v / kVecsPerPanel * panel_stride, v % kVecsPerPanel * Vec::kLanes};
   }
 
-  // kM tokens from m on times registers [begin, end), straight from the panels.
+  // kM tokens from m on times registers [begin, end).
   template <int kM, int kVecs>
-  BRIAR_INLINE void direct(int64_t m, int64_t begin, int64_t end) const {
-    const TileInput in = input.tile(m, kM, 0);
+  BRIAR_INLINE void tiles(int64_t m, int64_t begin, int64_t end) const {
+    const TileInput in = input.tile(m);
     for (int64_t vec = begin; vec < end; vec += kVecs) {
       Rows tile[kVecs];
       for (int v = 0; v < kVecs; ++v) tile[v] = rows(vec + v);
@@ -326,77 +283,35 @@ struct Product {
       }
     }
   }
-  void direct_task(int64_t num_tokens, int64_t begin, int64_t end) const {
+  void task(int64_t num_tokens, int64_t begin, int64_t end) const {
     for (int64_t m = 0; m < num_tokens;) {
       const int tokens = tile_tokens(num_tokens - m);
       switch (tokens) {
-        case 4: direct<4, 2>(m, begin, end); break;
-        case 2: direct<2, 2>(m, begin, end); break;
-        default: direct<1, 4>(m, begin, end);
+        case 4: tiles<4, 2>(m, begin, end); break;
+        case 2: tiles<2, 2>(m, begin, end); break;
+        case 1: tiles<1, 4>(m, begin, end); break;
+        default: tiles<kTileTokens, 2>(m, begin, end);
       }
       m += tokens;
     }
   }
 
-  template <int kM>
-  BRIAR_INLINE void strip_tile(const Strip<Math, kFormat>& strip, int64_t m, int64_t g_begin,
-                               int64_t g_end, Vec* all_sums) const {
-    auto& sums = *reinterpret_cast<Vec(*)[kM][kTileVecs]>(all_sums);  // no other view of them
-    StripRows<Math, kFormat> tile[kTileVecs];
-    for (int v = 0; v < kTileVecs; ++v) tile[v] = {&strip, v};
-    multiply_tile<Math, kFormat>(tile, input.tile(m, kM, g_begin), g_end - g_begin, sums);
-  }
-  // Tokens [begin, end) times kTileVecs registers of rows.
-  void strip_task(int64_t begin, int64_t end, int64_t vec) const {
-    Strip<Math, kFormat> strip;
-    Vec sums[kTaskTokens * kTileVecs];
-    for (int64_t i = 0; i < (end - begin) * kTileVecs; ++i) sums[i] = Vec::zero();
-    Rows tile[kTileVecs];
-    for (int v = 0; v < kTileVecs; ++v) tile[v] = rows(vec + v);
-    for (int64_t g = 0; g < num_groups; g += kStripGroups) {
-      const int64_t g_end = g + kStripGroups < num_groups ? g + kStripGroups : num_groups;
-      strip.expand(tile, g, g_end);
-      for (int64_t m = begin; m < end;) {
-        const int tokens = tile_tokens(end - m);
-        Vec* of_tile = sums + (m - begin) * kTileVecs;
-        switch (tokens) {
-          case 4: strip_tile<4>(strip, m, g, g_end, of_tile); break;
-          case 2: strip_tile<2>(strip, m, g, g_end, of_tile); break;
-          case 1: strip_tile<1>(strip, m, g, g_end, of_tile); break;
-          default: strip_tile<kTileTokens>(strip, m, g, g_end, of_tile);
-        }
-        m += tokens;
-      }
-    }
-    for (int64_t i = 0; i < (end - begin) * kTileVecs; ++i) {
-      out.store(begin + i / kTileVecs, vec + i % kTileVecs, sums[i]);
-    }
-  }
-
   void run(ThreadPool& pool, int64_t num_tokens) const {
     const int64_t num_vecs = num_panels * kVecsPerPanel;
-    if (num_tokens < kMinExpandTokens) return run_direct(pool, num_tokens, num_vecs);
-    const int64_t strips = (num_vecs + kTileVecs - 1) / kTileVecs;
-    auto task = [&](int64_t i) {
-      const int64_t begin = i / strips * kTaskTokens;
-      const int64_t end = begin + kTaskTokens < num_tokens ? begin + kTaskTokens : num_tokens;
-      strip_task(begin, end, i % strips * kTileVecs);
-    };
-    pool.run((num_tokens + kTaskTokens - 1) / kTaskTokens * strips, task);
-  }
-  void run_direct(ThreadPool& pool, int64_t num_tokens, int64_t num_vecs) const {
     // Whole tiles of four registers; enough tasks to even out the threads.
-    int64_t step = num_vecs / (pool.num_threads() * 4) / 4 * 4;
+    int64_t step = num_vecs / (pool.num_threads() * 4);
+    const int64_t most = kMaxTaskBytes / (panel_stride + 1) * kVecsPerPanel;
+    step = (step < most ? step : most) / 4 * 4;
     if (step < 4) step = 4;
     const int64_t num_tasks = (num_vecs + step - 1) / step;
-    auto task = [&](int64_t i) {
+    auto run_task = [&](int64_t i) {
       const int64_t end = (i + 1) * step < num_vecs ? (i + 1) * step : num_vecs;
-      direct_task(num_tokens, i * step, end);
+      task(num_tokens, i * step, end);
     };
     if (num_tokens * out.num_rows * num_groups * kGroupColumns <= kSerialWeights) {
-      for (int64_t i = 0; i < num_tasks; ++i) task(i);
+      for (int64_t i = 0; i < num_tasks; ++i) run_task(i);
     } else {
-      pool.run(num_tasks, task);
+      pool.run(num_tasks, run_task);
     }
   }
 };

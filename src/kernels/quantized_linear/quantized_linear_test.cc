@@ -158,7 +158,7 @@ TEST_P(QuantizedLinearTest, EveryCombinationOfTypes) {
   }
 }
 
-// More groups than a strip, more tokens than a task, K not a whole number of strips.
+// Many tiles of tokens, long rows, many rows.
 TEST_P(QuantizedLinearTest, LargeSizes) {
   check({.m = 257, .n = 33, .k = 576});
   check({.m = 13, .n = 47, .k = 2880, .format = BlockFormat::kQ8_0});
