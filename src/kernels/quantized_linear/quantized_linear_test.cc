@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(Isa, QuantizedLinearTest,
 
 constexpr BlockFormat kFormats[] = {BlockFormat::kQ8_0, BlockFormat::kQ4_0, BlockFormat::kQ4_1,
                                     BlockFormat::kQ4_K, BlockFormat::kQ6_K};
-constexpr Tolerance kToFp32{2e-6, 2e-6, 5e-7};
+constexpr Tolerance kToFp32{1e-6, 1e-6, 3e-7};
 constexpr Tolerance kToBf16{0x1p-8, 2e-6, 2e-3};
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
