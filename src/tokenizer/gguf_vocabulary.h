@@ -18,16 +18,16 @@ struct GgufVocabulary {
     kByte = 6,
   };
 
-  std::string model;                 // .model: "gpt2" (byte-level BPE) or "llama" (SentencePiece)
-  std::string pre;                   // .pre: names the split of "gpt2"; may be empty for "llama"
-  std::vector<std::string> tokens;   // .tokens, by id
-  std::vector<int32_t> token_types;  // .token_type, by id; empty: all are normal
-  std::vector<std::string> merges;   // .merges: "left right", lowest rank first; of "gpt2"
-  std::vector<float> scores;         // .scores, by id, highest first; of "llama"
-  std::optional<int32_t> bos_id;     // .bos_token_id
-  std::optional<int32_t> eos_id;     // .eos_token_id
-  std::optional<bool> adds_bos;      // .add_bos_token; absent: as the model and `pre` imply
-  std::optional<bool> adds_space_prefix;  // .add_space_prefix; absent: yes for "llama"
+  std::string model = {};  // .model: "gpt2" (byte-level BPE) or "llama" (SentencePiece)
+  std::string pre = {};    // .pre: names the split of "gpt2"; may be empty for "llama"
+  std::vector<std::string> tokens = {};   // .tokens, by id
+  std::vector<int32_t> token_types = {};  // .token_type, by id; empty: all are normal
+  std::vector<std::string> merges = {};   // .merges: "left right", lowest rank first; of "gpt2"
+  std::vector<float> scores = {};         // .scores, by id, highest first; of "llama"
+  std::optional<int32_t> bos_id = {};     // .bos_token_id
+  std::optional<int32_t> eos_id = {};     // .eos_token_id
+  std::optional<bool> adds_bos = {};      // .add_bos_token; absent: as the model and `pre` imply
+  std::optional<bool> adds_space_prefix = {};  // .add_space_prefix; absent: yes for "llama"
 };
 
 }  // namespace briar
