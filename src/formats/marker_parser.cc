@@ -190,37 +190,32 @@ void MarkerParser::take_text(std::string text) {
   if (rest.empty()) return;
   if (section_ == Section::kCalls) return scanner_.push(rest);
   if (section_ == Section::kContent && is_at_begin_) return take_content(rest);
-  held_ += rest;
-  const size_t end = held_.find_last_not_of('\n') + 1;  // npos + 1 is 0
-  if (end == 0) return;
+  const size_t end = rest.find_last_not_of('\n') + 1;  // npos + 1 is 0
+  if (end == 0) {
+    held_ += rest;
+    return;
+  }
   const auto kind =
       section_ == Section::kReasoning ? Delta::Kind::kReasoning : Delta::Kind::kContent;
-  const std::string whole = std::exchange(held_, held_.substr(end));
-  emit(kind, std::string_view(whole).substr(0, end));
+  const std::string before = std::exchange(held_, std::string(rest.substr(end)));
+  emit(kind, before + std::string(rest.substr(0, end)));
 }
 
 // The begin of an answer: perhaps a call without a marker.
 void MarkerParser::take_content(std::string_view text) {
-  std::string begin = std::exchange(held_, {}) + std::string(text);
-  if (rules_.drops_first_space && role_ == Role::kAssistant && begin.starts_with(' ')) {
-    begin.erase(0, 1);
-    if (begin.empty()) {
-      is_at_begin_ = false;
-      return;
-    }
-  }
-  const bool may_call = rules_.has_bare_calls && !tool_names_.empty() && role_ == Role::kAssistant;
-  const size_t first = begin.find_first_not_of(" \t\r\n");
-  if (may_call && first == std::string::npos) {
-    held_ = std::move(begin);
+  const bool is_answer = role_ == Role::kAssistant;
+  const bool may_call = rules_.has_bare_calls && !tool_names_.empty() && is_answer;
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (may_call && first == text.npos) {
+    held_ += text;
     return;
   }
   is_at_begin_ = false;
-  if (may_call && begin[first] == '{') {
-    section_ = Section::kCalls;
-    return scanner_.push(begin);
-  }
-  take_text(std::move(begin));
+  if (rules_.drops_first_space && is_answer && text.starts_with(' ')) text.remove_prefix(1);
+  const std::string begin = std::exchange(held_, {}) + std::string(text);
+  if (!may_call || text[first] != '{') return take_text(begin);
+  section_ = Section::kCalls;
+  scanner_.push(begin);
 }
 
 void MarkerParser::open_message(Delta::Kind kind) {
