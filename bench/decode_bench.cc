@@ -63,6 +63,7 @@ double decode_tokens_per_second(Engine& engine, int64_t num_tokens) {
     last = Clock::now();
     if (count == 0) first = last;
     count += static_cast<int64_t>(o.tokens.size());
+    return true;
   };
   if (auto id = engine.submit(std::move(request)); !id) throw UserError(id.error());
   engine.drain();

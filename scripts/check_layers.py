@@ -19,6 +19,7 @@ ALLOWED = {
     "engine": BELOW_LAYERS | {"layers", "models", "kvcache", "briar"},
     "tokenizer": {"base"},
     "formats": {"base", "tokenizer"},
+    "server": {"base", "tokenizer", "formats", "briar"},
     "cli": BELOW_LAYERS | {"layers", "models", "kvcache", "engine", "tokenizer", "formats", "briar"},
 }
 TEST_STEM = re.compile(r"(_test|_bench|_ref)$")

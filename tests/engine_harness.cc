@@ -84,10 +84,11 @@ std::vector<Collected> run_all(Engine& engine, std::vector<Request> requests) {
       }
       to.prompt_logprobs.insert(to.prompt_logprobs.end(), o.prompt_logprobs.begin(),
                                 o.prompt_logprobs.end());
-      if (o.finish_reason == FinishReason::kNone) return;
+      if (o.finish_reason == FinishReason::kNone) return true;
       to.finish_reason = o.finish_reason;
       to.error = o.error;
       ++to.num_last_calls;
+      return true;
     };
     auto id = engine.submit(std::move(requests[i]));
     EXPECT_TRUE(id.ok()) << (id.ok() ? "" : id.error().message);

@@ -105,6 +105,7 @@ TEST(Engine, CancelFromAnotherThreadAndFromTheCallback) {
     num_tokens += static_cast<int>(o.tokens.size());
     if (num_tokens == 5) engine->cancel(o.request_id);
     if (o.finish_reason == FinishReason::kCancelled) cancelled = true;
+    return true;
   };
   ASSERT_TRUE(engine->submit(std::move(request)).ok());
   engine->drain();
@@ -123,6 +124,7 @@ TEST(Engine, DestructionEndsWhatRuns) {
       Request request = scoring_request(ids(30, i), 200);
       request.on_output = [&](const Output& o) {
         num_ends += o.finish_reason != FinishReason::kNone ? 1 : 0;
+        return true;
       };
       ASSERT_TRUE(engine->submit(std::move(request)).ok());
     }
@@ -149,9 +151,10 @@ TEST(Engine, TenThousandRandomOperationsLoseNothing) {
       r.num_top_logprobs = -1;
       r.wants_prompt_logprobs = random() % 4 == 0;
       r.on_output = [&](const Output& o) {
-        if (o.finish_reason == FinishReason::kNone) return;
+        if (o.finish_reason == FinishReason::kNone) return true;
         ++num_ended;
         if (o.finish_reason == FinishReason::kError) ++num_errors;
+        return true;
       };
       auto id = engine->submit(std::move(r));
       ASSERT_TRUE(id.ok()) << id.error().message;
@@ -202,6 +205,7 @@ TEST(Engine, AThrowingCallbackFailsEveryRequestOnceAndNothingHangs) {
       if (o.finish_reason != FinishReason::kNone) ++num_ends;
       (void)engine->submit(scoring_request({1}, 1));  // allowed here, and refused after the failure
       if (i == 2) throw 7;
+      return true;
     };
     ASSERT_TRUE(engine->submit(std::move(request)).ok());
   }

@@ -191,6 +191,7 @@ TEST_F(Equality, SaltsDoNotShare) {
     r.cache_salt = salt;
     r.on_output = [&](const Output& o) {
       if (o.finish_reason != FinishReason::kNone) cached.push_back(o.num_cached_tokens);
+      return true;
     };
     ASSERT_TRUE(engine->submit(std::move(r)).ok());
     engine->drain();

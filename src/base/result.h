@@ -14,11 +14,13 @@
 namespace briar {
 
 // `message` is one line that says what is wrong, where, and with which values. `param` names the
-// request field or flag at fault, if there is one. `http_status` is what the server answers.
+// request field or flag at fault, if there is one. `http_status` is what the server answers, and
+// `code` is the word for programs in its error JSON, such as model_not_found.
 struct Error {
   std::string message;
   std::string param = {};
   int http_status = 400;
+  std::string code = {};
 };
 
 template <class... Args>

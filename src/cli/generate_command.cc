@@ -158,7 +158,6 @@ class Reader {
 struct Answer {
   std::vector<OutputToken> tokens;
   FinishReason finish_reason = FinishReason::kNone;
-  bool stopped_by_text = false;
   Clock::time_point first_token, last_token;
 };
 
@@ -174,23 +173,19 @@ Answer answer_prompt(const GenerateOptions& o, const Prompt& prompt, Engine& eng
   request.sampling = sampling_params(o.sampling, config);
   if (!o.ignore_eos)
     request.stop_token_ids.assign(config.eos_token_ids.begin(), config.eos_token_ids.end());
+  request.stops_after = [&reader](int32_t token_id) { return reader.push(token_id); };
   request.on_output = [&](const Output& output) {
-    for (const OutputToken& token : output.tokens) {
-      if (answer.stopped_by_text) break;
-      answer.last_token = Clock::now();
-      if (answer.tokens.empty()) answer.first_token = answer.last_token;
-      answer.tokens.push_back(token);
-      answer.stopped_by_text = reader.push(token.token_id);
-      if (answer.stopped_by_text) engine.cancel(output.request_id);
-    }
-    if (output.finish_reason != FinishReason::kNone) answer.finish_reason = output.finish_reason;
+    answer.last_token = Clock::now();
+    if (answer.tokens.empty()) answer.first_token = answer.last_token;
+    answer.tokens.insert(answer.tokens.end(), output.tokens.begin(), output.tokens.end());
+    answer.finish_reason = output.finish_reason;
     error = output.error;
+    return true;
   };
   if (auto id = engine.submit(std::move(request)); !id) throw UserError(id.error());
   engine.drain();
   reader.finish();
   if (answer.finish_reason == FinishReason::kError) throw_user_error("{}", error);
-  if (answer.stopped_by_text) answer.finish_reason = FinishReason::kStop;
   return answer;
 }
 

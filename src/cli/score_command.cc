@@ -95,6 +95,7 @@ void submit(Engine& engine, Case& c, const std::vector<int32_t>& eos) {
     c.tokens.insert(c.tokens.end(), output.tokens.begin(), output.tokens.end());
     if (!output.prompt_logprobs.empty()) c.prompt_logprobs = output.prompt_logprobs;
     if (output.finish_reason == FinishReason::kError) c.error = output.error;
+    return true;
   };
   if (auto id = engine.submit(std::move(request)); !id) {
     throw_user_error("case \"{}\": {}", c.name, id.error().message);

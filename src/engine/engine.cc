@@ -23,21 +23,24 @@ const char* to_string(FinishReason reason) {
     case FinishReason::kStop: return "stop";
     case FinishReason::kLength: return "length";
     case FinishReason::kCancelled: return "cancelled";
+    case FinishReason::kDeadline: return "deadline";
     case FinishReason::kError: return "error";
   }
   return "unknown";
 }
 
-class Engine::Impl {
- public:
-  explicit Impl(const EngineOptions& options);
-  ~Impl();
+namespace {
 
-  const ModelDescription& model() const { return description_; }
-  Result<uint64_t> submit(Request request);
-  void cancel(uint64_t id);
-  void drain();
-  EngineStats stats() const;
+class LocalEngine final : public Engine {
+ public:
+  explicit LocalEngine(const EngineOptions& options);
+  ~LocalEngine() override;
+
+  const ModelDescription& model() const override { return description_; }
+  Result<uint64_t> submit(Request request) override;
+  void cancel(uint64_t id) override;
+  void drain() override;
+  EngineStats stats() const override;
 
  private:
   using Sequences = std::map<uint64_t, std::unique_ptr<Sequence>>;
@@ -76,8 +79,6 @@ class Engine::Impl {
   std::thread thread_;
 };
 
-namespace {
-
 RunnerConfig runner_config(const EngineOptions& options, const LoadedModel& loaded,
                            int64_t num_token_ids) {
   return {.memory = loaded.memory,
@@ -103,9 +104,7 @@ Error bad_request(const char* param, std::string message) {
   return Error{.message = std::move(message), .param = param};
 }
 
-}  // namespace
-
-Engine::Impl::Impl(const EngineOptions& options)
+LocalEngine::LocalEngine(const EngineOptions& options)
     : options_(options),
       loaded_(load_model(options)),
       num_token_ids_(options.num_token_ids > 0
@@ -118,13 +117,14 @@ Engine::Impl::Impl(const EngineOptions& options)
   description_ = {.architecture = info.architecture,
                   .model_type = info.model_type,
                   .vocab_size = info.vocab_size,
+                  .hidden_size = info.hidden_size,
                   .max_model_len = loaded_.memory.max_model_len,
                   .bytes_per_token = info.bytes_per_token};
   publish_stats();
   thread_ = std::thread([this] { loop(); });
 }
 
-Engine::Impl::~Impl() {
+LocalEngine::~LocalEngine() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
@@ -133,7 +133,7 @@ Engine::Impl::~Impl() {
   thread_.join();
 }
 
-Status Engine::Impl::check_request(const Request& r) const {
+Status LocalEngine::check_request(const Request& r) const {
   const SamplingParams& s = r.sampling;
   if (r.prompt.empty()) return bad_request("prompt", "the prompt is empty");
   if (r.max_tokens < 0)
@@ -178,7 +178,7 @@ Status Engine::Impl::check_request(const Request& r) const {
   return Ok{};
 }
 
-Result<uint64_t> Engine::Impl::submit(Request request) {
+Result<uint64_t> LocalEngine::submit(Request request) {
   if (Status status = check_request(request); !status) return status.error();
   // A sequence ends at the model's length whatever max_tokens says.
   request.max_tokens = std::min<int64_t>(
@@ -197,7 +197,7 @@ Result<uint64_t> Engine::Impl::submit(Request request) {
   return id;
 }
 
-void Engine::Impl::cancel(uint64_t id) {
+void LocalEngine::cancel(uint64_t id) {
   {
     std::lock_guard lock(mutex_);
     cancelled_.push_back(id);
@@ -205,18 +205,18 @@ void Engine::Impl::cancel(uint64_t id) {
   work_.notify_one();
 }
 
-void Engine::Impl::drain() {
+void LocalEngine::drain() {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [&] { return num_open_ == 0; });
   if (failure_) std::rethrow_exception(failure_);
 }
 
-EngineStats Engine::Impl::stats() const {
+EngineStats LocalEngine::stats() const {
   std::lock_guard lock(mutex_);
   return stats_;
 }
 
-void Engine::Impl::loop() {
+void LocalEngine::loop() {
   try {
     while (take_messages()) step();
     while (!sequences_.empty()) {
@@ -230,7 +230,7 @@ void Engine::Impl::loop() {
 }
 
 // Waits for work; moves what callers have left into the scheduler.
-bool Engine::Impl::take_messages() {
+bool LocalEngine::take_messages() {
   std::vector<std::unique_ptr<Sequence>> submitted;
   std::vector<uint64_t> cancelled;
   bool stop = false;
@@ -254,7 +254,7 @@ bool Engine::Impl::take_messages() {
   return !stop;
 }
 
-void Engine::Impl::step() {
+void LocalEngine::step() {
   if (sequences_.empty()) return;
   const SchedulerOutput output = scheduler_.schedule();
   CHECK(!output.sequences.empty(), "{} sequences and nothing to run", sequences_.size());
@@ -269,7 +269,7 @@ void Engine::Impl::step() {
   publish_stats();
 }
 
-void Engine::Impl::take_result(const ScheduledSequence& scheduled, const SequenceResult& result) {
+void LocalEngine::take_result(const ScheduledSequence& scheduled, const SequenceResult& result) {
   Sequence& s = *scheduled.sequence;
   const bool was_prompt = s.num_computed < s.num_prompt();
   scheduler_.confirm(scheduled);
@@ -304,8 +304,11 @@ void Engine::Impl::take_result(const ScheduledSequence& scheduled, const Sequenc
         s.num_prompt());
   output.prompt_logprobs = std::exchange(s.prompt_logprobs, {});
   const auto& stops = s.request.stop_token_ids;
-  if (!output.tokens.empty() &&
-      std::find(stops.begin(), stops.end(), output.tokens.back().token_id) != stops.end()) {
+  const auto ends_with = [&](int32_t id) {
+    const bool by_text = s.request.stops_after && s.request.stops_after(id);
+    return by_text || std::find(stops.begin(), stops.end(), id) != stops.end();
+  };
+  if (!output.tokens.empty() && ends_with(output.tokens.back().token_id)) {
     return finish(s, FinishReason::kStop, std::move(output));
   }
   if (s.num_generated() >= s.request.max_tokens)
@@ -316,7 +319,7 @@ void Engine::Impl::take_result(const ScheduledSequence& scheduled, const Sequenc
   if (s.request.on_output) s.request.on_output(output);
 }
 
-void Engine::Impl::finish(Sequence& sequence, FinishReason reason, Output output) {
+void LocalEngine::finish(Sequence& sequence, FinishReason reason, Output output) {
   scheduler_.remove(&sequence);
   const auto node = sequences_.extract(sequence.id);
   output.request_id = sequence.id;
@@ -330,7 +333,7 @@ void Engine::Impl::finish(Sequence& sequence, FinishReason reason, Output output
 
 // The scheduler's state cannot be trusted any more: requests are told, nothing is given back.
 // Callbacks run without the lock: they may call submit() and cancel().
-void Engine::Impl::fail_all(std::exception_ptr failure, const std::string& why) {
+void LocalEngine::fail_all(std::exception_ptr failure, const std::string& why) {
   log_error("the engine has failed: {}", why);
   {
     std::lock_guard lock(mutex_);
@@ -355,7 +358,7 @@ void Engine::Impl::fail_all(std::exception_ptr failure, const std::string& why) 
   idle_.notify_all();
 }
 
-void Engine::Impl::publish_stats() {
+void LocalEngine::publish_stats() {
   counters_.num_steps = next_step_ - 1;
   counters_.num_running = scheduler_.num_running();
   counters_.num_waiting = scheduler_.num_waiting();
@@ -368,17 +371,10 @@ void Engine::Impl::publish_stats() {
   stats_ = counters_;
 }
 
-Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Engine::~Engine() = default;
+}  // namespace
 
 std::unique_ptr<Engine> Engine::create(const EngineOptions& options) {
-  return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(options)));
+  return std::make_unique<LocalEngine>(options);
 }
-
-const ModelDescription& Engine::model() const { return impl_->model(); }
-Result<uint64_t> Engine::submit(Request request) { return impl_->submit(std::move(request)); }
-void Engine::cancel(uint64_t request_id) { impl_->cancel(request_id); }
-void Engine::drain() { impl_->drain(); }
-EngineStats Engine::stats() const { return impl_->stats(); }
 
 }  // namespace briar

@@ -40,6 +40,8 @@ struct PromptRequest {
   std::optional<std::string> date = current_date();  // nullopt: the prompt has no date
   std::vector<ToolDefinition> tools;
   std::vector<ResponseFormat> response_formats;
+  // The last message is an answer that the model is to go on with: its end is left out.
+  bool continues_last = false;
 };
 
 enum class RenderMode {
@@ -84,6 +86,8 @@ struct ParserOptions {
   // The prompt ended in the opening of a message of this role, so the first ids belong to its
   // header.
   std::optional<Role> role = Role::kAssistant;
+  // The prompt ended within an answer's text (PromptRequest::continues_last): `role` is its author.
+  bool is_in_answer = false;
   // Functions that the client declared. A call of anything else is text.
   std::vector<std::string> tool_names = {};
 };
@@ -111,6 +115,8 @@ class StreamParser {
   virtual const ParserWarnings& warnings() const = 0;
   // False while, or if the stream ended while, a message was begun and not closed by a stop id.
   virtual bool is_complete() const = 0;
+  // What the message whose text is being read is; nothing between messages and in headers.
+  virtual std::optional<Delta::Kind> open_kind() const = 0;
 };
 
 // A recorded stream, parsed as a whole: what `briar format parse` and tests use.

@@ -108,7 +108,16 @@ class Harmony final : public Format {
   Result<std::vector<int32_t>> render_prompt(const PromptRequest& request) const override {
     auto messages = harmony_messages(request);
     if (!messages) return messages.error();
-    return render(*messages, RenderOptions{});
+    if (!request.continues_last) return render(*messages, RenderOptions{});
+    const Message& last = messages->back();
+    if (last.role != Role::kAssistant || last.recipient) {
+      return make_error("the last message is not an answer that could be continued");
+    }
+    RenderOptions options;
+    options.mode = RenderMode::kConversation;
+    auto ids = render(*messages, options);
+    if (ids) ids->pop_back();  // its <|end|>
+    return ids;
   }
 
   Result<std::vector<int32_t>> render(std::span<const Message> messages,

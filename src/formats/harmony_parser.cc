@@ -29,7 +29,14 @@ bool is_cut_recipient(std::string_view rest) { return rest == "t" || rest == "to
 HarmonyParser::HarmonyParser(std::shared_ptr<const Tokenizer> tokenizer,
                              const HarmonyTokens& tokens, ParserOptions options)
     : tokenizer_(std::move(tokenizer)), tokens_(tokens), tools_(std::move(options.tool_names)) {
-  if (options.role) begin_header(options.role);
+  if (options.is_in_answer) {
+    HarmonyHeader header;
+    header.channel = "final";
+    std::vector<Delta> none;  // opening an answer says nothing
+    open_body(std::move(header), none);
+  } else if (options.role) {
+    begin_header(options.role);
+  }
 }
 
 void HarmonyParser::push(int32_t id, std::vector<Delta>& out) {

@@ -26,6 +26,9 @@ class HarmonyParser final : public StreamParser {
   const std::vector<ParsedMessage>& messages() const override { return messages_; }
   const ParserWarnings& warnings() const override { return warnings_; }
   bool is_complete() const override { return state_ == State::kBetween && !is_last_lost_; }
+  std::optional<Delta::Kind> open_kind() const override {
+    return state_ == State::kBody ? std::optional(open_.kind) : std::nullopt;
+  }
 
  private:
   enum class State { kBetween, kHeader, kBody };

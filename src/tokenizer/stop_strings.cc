@@ -13,7 +13,12 @@ std::string StopStrings::push(std::string_view text) {
   if (stopped_) return {};
   held_ += text;
   size_t first = std::string::npos;
-  for (const std::string& stop : stops_) first = std::min(first, held_.find(stop));
+  for (const std::string& stop : stops_) {
+    const size_t found = held_.find(stop);
+    if (found >= first) continue;
+    first = found;
+    matched_ = stop;
+  }
   if (first != std::string::npos) {
     stopped_ = true;
     return std::exchange(held_, {}).substr(0, first);

@@ -19,11 +19,14 @@ class StopStrings {
   // The end of the stream: what was held back. Empty after a stop.
   std::string finish();
   bool stopped() const { return stopped_; }
+  // The string that stopped it; empty before.
+  const std::string& matched() const { return matched_; }
 
  private:
   std::vector<std::string> stops_;  // none is empty
   std::string held_;
   bool stopped_ = false;
+  std::string matched_;
 };
 
 }  // namespace briar
