@@ -94,6 +94,11 @@ Result<ChatRequest> chat_request(const PromptRequest& request, bool has_tools) {
     chat.system = chat.system ? *chat.system + "\n\n" + text : text;
   }
   chat.turns = chat_turns(std::span(request.messages).subspan(num_leading));
+  const bool has_answer = !chat.turns.empty() && chat.turns.back().role == Role::kAssistant &&
+                          chat.turns.back().calls.empty();
+  if (request.continues_last && !has_answer) {
+    return make_error("the last message is not an answer that could be continued");
+  }
   return chat;
 }
 

@@ -34,7 +34,8 @@ struct ChatRequest {
   std::vector<ChatTurn> turns;
 };
 
-// Fails for tools if the format has none, and for names that are no function names.
+// Fails for tools if the format has none, for names that are no function names, and if the answer
+// to go on with is none.
 Result<ChatRequest> chat_request(const PromptRequest& request, bool has_tools);
 
 // {"type": "function", "function": {"name", "description"?, "parameters"?}} as Python's

@@ -84,7 +84,8 @@ class ChatmlRenderer {
     out_.markup("<|im_end|>\n");
   }
 
-  void turns(const std::vector<ChatTurn>& turns) {
+  // `ends_last`: the last turn is closed, not to be gone on with.
+  void turns(const std::vector<ChatTurn>& turns, bool ends_last) {
     const size_t open_begin = open_turn_begin(turns);
     for (size_t i = 0; i < turns.size(); ++i) {
       const bool is_after_tool = i > 0 && turns[i - 1].role == Role::kTool;
@@ -94,6 +95,7 @@ class ChatmlRenderer {
         tool_result(turns[i], !is_after_tool, !is_before_tool);
       } else {
         plain_turn(turns[i], i >= open_begin, is_last);
+        if (!is_last || ends_last) out_.markup("<|im_end|>\n");
       }
     }
   }
@@ -142,7 +144,6 @@ class ChatmlRenderer {
       out_.text(arguments_as_python_json(call.arguments));
       out_.markup("}\n</tool_call>");
     }
-    out_.markup("<|im_end|>\n");
   }
 
   // The results that follow each other are one turn of the user.
@@ -176,15 +177,15 @@ class Chatml final : public Format {
     if (!chat) return chat.error();
     ChatmlRenderer renderer(style_);
     renderer.system(chat->system, request.tools);
-    renderer.turns(chat->turns);
-    renderer.opening(Role::kAssistant, request.wants_reasoning);
+    renderer.turns(chat->turns, !request.continues_last);
+    if (!request.continues_last) renderer.opening(Role::kAssistant, request.wants_reasoning);
     return renderer.result().encode(*tokenizer_);
   }
 
   Result<std::vector<int32_t>> render(std::span<const Message> messages,
                                       const RenderOptions& options) const override {
     ChatmlRenderer renderer(style_);
-    renderer.turns(chat_turns(messages));
+    renderer.turns(chat_turns(messages), true);
     if (options.mode == RenderMode::kCompletion) renderer.opening(options.next_role, true);
     return renderer.result().encode(*tokenizer_);
   }

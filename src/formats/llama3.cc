@@ -85,9 +85,14 @@ class Llama3Renderer {
       out_.markup("}<|eot_id|>");
     }
     if (!turn.calls.empty()) return;
+    open_turn(turn);
+    out_.markup("<|eot_id|>");
+  }
+
+  // A turn to be gone on with.
+  void open_turn(const ChatTurn& turn) {
     header(role_word(turn.role));
     out_.text(trim_white_space(turn.text));
-    out_.markup("<|eot_id|>");
   }
 
   const PromptBuilder& result() const { return out_; }
@@ -126,8 +131,9 @@ class Llama3 final : public Format {
       }
       out.question_with_tools(request.tools, chat->turns[begin++]);
     }
-    for (size_t i = begin; i < chat->turns.size(); ++i) out.turn(chat->turns[i]);
-    out.header("assistant");
+    const size_t end = chat->turns.size() - (request.continues_last ? 1 : 0);
+    for (size_t i = begin; i < end; ++i) out.turn(chat->turns[i]);
+    request.continues_last ? out.open_turn(chat->turns[end]) : out.header("assistant");
     return out.result().encode(*tokenizer_);
   }
 

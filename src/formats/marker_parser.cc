@@ -30,8 +30,21 @@ MarkerParser::MarkerParser(std::shared_ptr<const Tokenizer> tokenizer, MarkerRul
       tool_names_(std::move(options.tool_names)),
       scanner_(tool_names_, *this) {
   if (!options.role) return;
-  const bool is_reasoning = rules_.begins_in_reasoning && *options.role == Role::kAssistant;
+  const bool is_new_answer = *options.role == Role::kAssistant && !options.is_in_answer;
+  const bool is_reasoning = rules_.begins_in_reasoning && is_new_answer;
   begin_body(*options.role, is_reasoning ? Section::kReasoning : Section::kContent);
+  if (options.is_in_answer) is_at_begin_ = false;
+}
+
+std::optional<Delta::Kind> MarkerParser::open_kind() const {
+  if (state_ != State::kBody) return std::nullopt;
+  if (role_ != Role::kAssistant) return Delta::Kind::kContent;
+  switch (section_) {
+    case Section::kReasoning: return Delta::Kind::kReasoning;
+    case Section::kCalls: return Delta::Kind::kToolCall;
+    case Section::kContent: break;
+  }
+  return Delta::Kind::kContent;
 }
 
 void MarkerParser::push(int32_t id, std::vector<Delta>& out) {

@@ -43,6 +43,7 @@ class MarkerParser final : public StreamParser, private CallSink {
   const std::vector<ParsedMessage>& messages() const override { return messages_; }
   const ParserWarnings& warnings() const override { return warnings_; }
   bool is_complete() const override { return state_ == State::kBetween && !is_last_lost_; }
+  std::optional<Delta::Kind> open_kind() const override;
 
  private:
   enum class State { kBetween, kHeader, kBody };

@@ -60,13 +60,14 @@ class MistralRenderer {
     out_.markup(style_.spaces_before_end ? " [/INST]" : "[/INST]");
   }
 
+  // An answer to be gone on with.
+  void open_answer(const ChatTurn& turn) {
+    space();
+    out_.text(trim_white_space(turn.text));
+  }
+
   void answer(const ChatTurn& turn) {
-    if (turn.calls.empty()) {
-      space();
-      out_.text(trim_white_space(turn.text));
-    } else {
-      calls(turn.calls);
-    }
+    turn.calls.empty() ? open_answer(turn) : calls(turn.calls);
     out_.markup("</s>");
   }
 
@@ -144,11 +145,13 @@ class Mistral final : public Format {
     for (size_t i = 0; i < chat->turns.size(); ++i) {
       if (chat->turns[i].role == Role::kUser) last_question = i;
     }
-    for (size_t i = 0; i < chat->turns.size(); ++i) {
+    const size_t end = chat->turns.size() - (request.continues_last ? 1 : 0);
+    for (size_t i = 0; i < end; ++i) {
       const bool is_last = i == last_question;
       if (is_last && !request.tools.empty()) out.tools(request.tools);
       out.turn(chat->turns[i], is_last && !style_.has_system_prompt ? chat->system : std::nullopt);
     }
+    if (request.continues_last) out.open_answer(chat->turns[end]);
     return out.result().encode(*tokenizer_);
   }
 
@@ -201,7 +204,8 @@ Result<std::shared_ptr<const Format>> make_mistral(std::shared_ptr<const Tokeniz
     return chat_template.empty() ? id(text) >= 0 : chat_template.find(text) != chat_template.npos;
   };
   Style style;
-  style.has_tools = has("[AVAILABLE_TOOLS]") && id("[TOOL_CALLS]") >= 0;
+  // Newer versions write a call as name[ARGS]{...}, which is not read here.
+  style.has_tools = has("[AVAILABLE_TOOLS]") && id("[TOOL_CALLS]") >= 0 && !has("[ARGS]");
   style.has_system_prompt = has("[SYSTEM_PROMPT]") && id("[SYSTEM_PROMPT]") >= 0;
   style.spaces_after_marker = chat_template.empty()
                                   ? !style.has_system_prompt

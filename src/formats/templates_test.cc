@@ -131,6 +131,26 @@ TEST(Templates, TheFormatIsChosenByTemplateThenTokenizerThenType) {
             "<|end_header_id|> and <|eot_id|>");
 }
 
+TEST(Templates, AnAnswerToGoOnWithHasNoEnd) {
+  const std::pair<std::shared_ptr<const Tokenizer>, std::string_view> kEnds[] = {
+      {format_test::chatml_tokenizer(), "<|im_start|>assistant\n<think>\n\n</think>\n\nPar"},
+      {format_test::llama3_tokenizer(), "<|start_header_id|>assistant<|end_header_id|>\n\nPar"},
+      {format_test::mistral_tokenizer(), "[/INST] Par"}};
+  for (const auto& [tokenizer, end] : kEnds) {
+    const auto format = make_format_for_model("any", tokenizer).value();
+    PromptRequest request;
+    request.continues_last = true;
+    request.messages = {text_message(Role::kUser, "Capital?"), answer_message("Par")};
+    const std::string text = format->text_of(format->render_prompt(request).value());
+    EXPECT_TRUE(text.ends_with(end)) << text;
+    const format_test::Answer answer = format_test::parse_with(
+        *format, tokenizer->encode(" is"), {.role = Role::kAssistant, .is_in_answer = true});
+    EXPECT_EQ(answer.content, " is");
+    request.messages.pop_back();
+    EXPECT_FALSE(format->render_prompt(request).ok());
+  }
+}
+
 TEST(Templates, ToolsWhereTheFormatHasNoneAreRefused) {
   const auto format =
       make_format("chatml", format_test::chatml_tokenizer(), "<|im_start|>").value();
