@@ -208,7 +208,7 @@ WeightLoader::ExpertWeights WeightLoader::transposed_experts(const std::string& 
 }
 
 void WeightLoader::load_dense(const TensorEntry& entry, const TensorView& to) {
-  const int64_t size = element_bytes(entry.dtype);
+  const int64_t size = block_bytes(entry.dtype);
   std::atomic<bool> is_finite = true;
   const auto body = [&](int64_t begin, int64_t end) {
     const auto from = entry.bytes.subspan(static_cast<size_t>(begin * size),
@@ -223,7 +223,7 @@ void WeightLoader::load_dense(const TensorEntry& entry, const TensorView& to) {
 
 void WeightLoader::load_transposed(const TensorEntry& entry, const TensorView& to) {
   const int64_t num_experts = to.size(0), rows = to.size(1), columns = to.size(2);
-  const auto expert_bytes = static_cast<size_t>(rows * columns * element_bytes(entry.dtype));
+  const auto expert_bytes = static_cast<size_t>(rows * columns * block_bytes(entry.dtype));
   // A range reads whole cache lines of every source row.
   constexpr int64_t kRowsPerTask = 64;
   const int64_t tasks_per_expert = (rows + kRowsPerTask - 1) / kRowsPerTask;
