@@ -152,7 +152,11 @@ TensorView WeightLoader::dense(const std::string& name, std::initializer_list<in
   return view;
 }
 
-TensorView WeightLoader::stacked(std::initializer_list<RowBlock> blocks, int64_t columns,
+void WeightLoader::ignore(std::string_view name) {
+  if (const TensorEntry* entry = checkpoint_->find(name)) taken_.insert(entry);
+}
+
+TensorView WeightLoader::stacked(const std::vector<RowBlock>& blocks, int64_t columns,
                                  DType dtype) {
   std::vector<const TensorEntry*> entries;
   int64_t num_rows = 0;
