@@ -70,10 +70,10 @@ class Golden : public testing::TestWithParam<Bounds> {};
 TEST_P(Golden, AgreesWithTransformers) {
   const Bounds& b = GetParam();
   EngineOptions options = test_options(b.model, b.precision);
-  const bool is_random = std::string(b.model) == "gpt-oss-random";
+  const bool is_random = std::string(b.model).ends_with("-random");
   const auto engine = Engine::create(options);
   const std::vector<GoldenCase> cases = read_golden(b.model);
-  ASSERT_GE(cases.size(), 10u);
+  ASSERT_GE(cases.size(), 6u);
   std::vector<Request> requests;
   const std::vector<int32_t> eos = is_random ? std::vector<int32_t>{1} : kHarmonyEos;
   for (const GoldenCase& c : cases) requests.push_back(scoring_request(c.prompt, c.generate, eos));
@@ -100,7 +100,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Bounds{"gpt-oss-random", "fp32", 5e-4, 5e-4, 5e-4, 5e-4, 0.01},
                     Bounds{"tiny-harmony", "bf16", 0.015, 0.25, kNoBound, 0.25, 0.6},
                     Bounds{"tiny-harmony-draft", "bf16", 0.015, 0.25, kNoBound, 0.25, 0.6},
-                    Bounds{"gpt-oss-random", "bf16", 0.03, 0.2, kNoBound, 0.64, 1.0}),
+                    Bounds{"gpt-oss-random", "bf16", 0.03, 0.2, kNoBound, 0.64, 1.0},
+                    Bounds{"llama3-random", "fp32", 2e-3, 2e-3, 2e-3, 2e-3, 0.01},
+                    Bounds{"llama3-tied-random", "fp32", 2e-3, 2e-3, 2e-3, 2e-3, 0.01},
+                    Bounds{"qwen2-random", "fp32", 2e-3, 2e-3, 2e-3, 2e-3, 0.01},
+                    Bounds{"llama3-random", "bf16", 0.01, 0.05, 0.05, 0.05, 0.1},
+                    Bounds{"llama3-tied-random", "bf16", 0.01, 0.05, 0.05, 0.05, 0.1},
+                    Bounds{"qwen2-random", "bf16", 0.01, 0.05, 0.05, 0.05, 0.1}),
     [](const auto& info) {
       std::string name = std::string(info.param.model) + "_" + info.param.precision;
       std::replace(name.begin(), name.end(), '-', '_');

@@ -107,7 +107,7 @@ bool is_dense(WireDType dtype) {
 }
 
 float dense_element(WireDType dtype, std::span<const uint8_t> bytes, int64_t index) {
-  const int64_t size = element_bytes(dtype);
+  const int64_t size = block_bytes(dtype);
   CHECK(index >= 0 && index < static_cast<int64_t>(bytes.size()) / size, "element {} of {} bytes",
         index, bytes.size());
   return with_from<ToFp32>(dtype, [&]<class From, class To>() {
@@ -116,7 +116,7 @@ float dense_element(WireDType dtype, std::span<const uint8_t> bytes, int64_t ind
 }
 
 bool convert_dense(WireDType dtype, std::span<const uint8_t> bytes, DType to_dtype, void* to) {
-  const int64_t count = static_cast<int64_t>(bytes.size()) / element_bytes(dtype);
+  const int64_t count = static_cast<int64_t>(bytes.size()) / block_bytes(dtype);
   return with_types(dtype, to_dtype, [&]<class From, class To>() {
     return convert<From, To>(bytes.data(), count, to);
   });
@@ -124,7 +124,7 @@ bool convert_dense(WireDType dtype, std::span<const uint8_t> bytes, DType to_dty
 
 bool convert_transposed(const TransposeArgs& args, int64_t row_begin, int64_t row_end) {
   CHECK_EQ(static_cast<int64_t>(args.bytes.size()),
-           args.num_rows * args.num_columns * element_bytes(args.dtype), "bytes of {} x {} {}",
+           args.num_rows * args.num_columns * block_bytes(args.dtype), "bytes of {} x {} {}",
            args.num_columns, args.num_rows, to_string(args.dtype));
   CHECK(0 <= row_begin && row_begin <= row_end && row_end <= args.num_rows, "rows [{}, {}) of {}",
         row_begin, row_end, args.num_rows);
@@ -135,7 +135,7 @@ bool convert_transposed(const TransposeArgs& args, int64_t row_begin, int64_t ro
 
 std::optional<int64_t> find_not_finite(WireDType dtype, std::span<const uint8_t> bytes,
                                        DType to_dtype) {
-  const int64_t size = element_bytes(dtype);
+  const int64_t size = block_bytes(dtype);
   const int64_t count = static_cast<int64_t>(bytes.size()) / size;
   for (int64_t i = 0; i < count; ++i) {
     uint32_t converted = 0;

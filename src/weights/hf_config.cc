@@ -197,6 +197,18 @@ std::vector<int64_t> HfConfig::integers(const ConfigKeys& keys, IntRange range) 
   return out;
 }
 
+std::vector<double> HfConfig::reals(const ConfigKeys& keys, FloatRange range) const {
+  const Found found = require(keys);
+  const bj::array* list = found.value->if_array();
+  if (list == nullptr) fail_value(found.name, *found.value, "expected a list of numbers");
+  std::vector<double> out;
+  for (const bj::value& value : *list) {
+    const std::string name = fmt::format("{}[{}]", found.name, out.size());
+    out.push_back(to_real({&value, name.c_str()}, range));
+  }
+  return out;
+}
+
 std::optional<HfConfig> HfConfig::section(const ConfigKeys& keys) const {
   const Found found = find(keys);
   if (found.value == nullptr) return std::nullopt;

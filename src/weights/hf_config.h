@@ -73,6 +73,8 @@ class HfConfig {
   // A list, or a single integer for a list of one. Absent: empty.
   std::vector<int64_t> integers(const ConfigKeys& keys, IntRange range) const;
 
+  std::vector<double> reals(const ConfigKeys& keys, FloatRange range) const;
+
   // A nested object; absent where there is none.
   std::optional<HfConfig> section(const ConfigKeys& keys) const;
 

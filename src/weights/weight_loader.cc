@@ -152,7 +152,11 @@ TensorView WeightLoader::dense(const std::string& name, std::initializer_list<in
   return view;
 }
 
-TensorView WeightLoader::stacked(std::initializer_list<RowBlock> blocks, int64_t columns,
+void WeightLoader::ignore(std::string_view name) {
+  if (const TensorEntry* entry = checkpoint_->find(name)) taken_.insert(entry);
+}
+
+TensorView WeightLoader::stacked(const std::vector<RowBlock>& blocks, int64_t columns,
                                  DType dtype) {
   std::vector<const TensorEntry*> entries;
   int64_t num_rows = 0;
@@ -208,7 +212,7 @@ WeightLoader::ExpertWeights WeightLoader::transposed_experts(const std::string& 
 }
 
 void WeightLoader::load_dense(const TensorEntry& entry, const TensorView& to) {
-  const int64_t size = element_bytes(entry.dtype);
+  const int64_t size = block_bytes(entry.dtype);
   std::atomic<bool> is_finite = true;
   const auto body = [&](int64_t begin, int64_t end) {
     const auto from = entry.bytes.subspan(static_cast<size_t>(begin * size),
@@ -223,7 +227,7 @@ void WeightLoader::load_dense(const TensorEntry& entry, const TensorView& to) {
 
 void WeightLoader::load_transposed(const TensorEntry& entry, const TensorView& to) {
   const int64_t num_experts = to.size(0), rows = to.size(1), columns = to.size(2);
-  const auto expert_bytes = static_cast<size_t>(rows * columns * element_bytes(entry.dtype));
+  const auto expert_bytes = static_cast<size_t>(rows * columns * block_bytes(entry.dtype));
   // A range reads whole cache lines of every source row.
   constexpr int64_t kRowsPerTask = 64;
   const int64_t tasks_per_expert = (rows + kRowsPerTask - 1) / kRowsPerTask;
