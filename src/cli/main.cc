@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "cli/chat_command.h"
 #include "cli/doctor_command.h"
 #include "cli/format_command.h"
 #include "cli/generate_command.h"
@@ -24,7 +25,9 @@ namespace {
 constexpr int kUsersFault = 1, kWrongUsage = 2, kOurBug = 3;
 
 void add_model_flags(CLI::App& app, ModelFlags& f) {
-  app.add_option("--model", f.engine.model, "Model folder")->required()->type_name("DIR");
+  app.add_option("--model", f.engine.model, "Model folder, or GGUF file")
+      ->required()
+      ->type_name("DIR|FILE");
   app.add_option("--device", f.engine.device, "cpu")->capture_default_str();
   app.add_option("--precision", f.engine.precision, "fp32, bf16 or mxfp4")->capture_default_str();
   app.add_option("--head-precision", f.head_precision,
@@ -84,6 +87,20 @@ void add_generate(CLI::App& app, int& code) {
   sub->callback([o, &code] { code = run_generate(*o); });
 }
 
+void add_chat(CLI::App& app, int& code) {
+  auto o = std::make_shared<ChatOptions>();
+  CLI::App* sub = app.add_subcommand("chat", "A conversation in the terminal");
+  add_model_flags(*sub, o->model);
+  sub->add_option("--format", o->format, "Chat format (default: the model's own)");
+  sub->add_option("--system", o->system, "Instructions for the model");
+  sub->add_option("--reasoning-effort", o->reasoning_effort, "none, low, medium or high");
+  add_sampling_flags(*sub, o->sampling);
+  sub->add_option("--max-tokens", o->max_tokens, "Most new tokens of an answer")
+      ->capture_default_str();
+  sub->add_flag("--echo", o->echo, "Write the questions too");
+  sub->callback([o, &code] { code = run_chat(*o); });
+}
+
 void add_score(CLI::App& app, int& code) {
   auto o = std::make_shared<ScoreOptions>();
   CLI::App* sub = app.add_subcommand("score", "Log-probabilities of prompts by token id");
@@ -101,8 +118,8 @@ void add_score(CLI::App& app, int& code) {
 void add_tokenize(CLI::App& app, int& code) {
   auto o = std::make_shared<TokenizeOptions>();
   CLI::App* sub = app.add_subcommand("tokenize", "Text to token ids and back");
-  sub->add_option("--tokenizer", o->tokenizer_dir,
-                  "Folder with tokenizer files (default: the bundled o200k_harmony)");
+  sub->add_option("--tokenizer", o->tokenizer,
+                  "Model folder or GGUF file (default: the bundled o200k_harmony)");
   sub->add_option("--jsonl", o->jsonl,
                   "Lines {text} to encode or {ids} to decode; - = standard input");
   sub->add_option("--out", o->out, "Where the lines go (default: standard output)");
@@ -175,6 +192,7 @@ int run(int argc, char** argv) {
       });
   int code = 0;
   add_generate(app, code);
+  add_chat(app, code);
   add_score(app, code);
   add_tokenize(app, code);
   add_format(app, code);

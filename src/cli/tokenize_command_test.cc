@@ -57,10 +57,10 @@ TEST(TokenizeCommand, TakesATokenizerDirectory) {
   const std::string directory = BRIAR_ASSETS_DIR "/tokenizer";
   // tokenizer.json knows fewer special tokens than the bundled definition.
   const std::string line = "{\"text\": \"<|reserved_201087|>\"}\n";
-  EXPECT_EQ(tokenize(line, {.tokenizer_dir = directory, .specials = true}).out,
+  EXPECT_EQ(tokenize(line, {.tokenizer = directory, .specials = true}).out,
             "{\"ids\":[27,91,116758,62,667,47425,91,29]}\n");
   EXPECT_EQ(tokenize(line, {.specials = true}).out, "{\"ids\":[201087]}\n");
-  const Outcome missing = tokenize(line, {.tokenizer_dir = "/nowhere"});
+  const Outcome missing = tokenize(line, {.tokenizer = "/nowhere"});
   EXPECT_EQ(missing.code, 1);
   EXPECT_NE(missing.err.find("/nowhere"), std::string::npos) << missing.err;
 }
