@@ -20,7 +20,7 @@ ALLOWED = {
     "tokenizer": {"base"},
     "formats": {"base", "tokenizer"},
     "server": {"base", "tokenizer", "formats", "briar"},
-    "cli": BELOW_LAYERS | {"layers", "models", "kvcache", "engine", "tokenizer", "formats", "briar"},
+    "cli": BELOW_LAYERS | {"layers", "models", "kvcache", "engine", "tokenizer", "formats", "server", "briar"},
 }
 TEST_STEM = re.compile(r"(_test|_bench|_ref)$")
 

@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   build-essential cmake ninja-build ccache pkg-config xz-utils python3
-  libfmt-dev libspdlog-dev libcli11-dev libgtest-dev libbenchmark-dev libdnnl-dev libxxhash-dev liblzma-dev
+  libfmt-dev libspdlog-dev libcli11-dev libgtest-dev libbenchmark-dev libdnnl-dev libxxhash-dev liblzma-dev libssl-dev prometheus-cpp-dev
   libpcre2-dev libutf8proc-dev
 )
 
@@ -19,6 +19,9 @@ case "${ID}-${VERSION_ID:-}" in
     packages+=(libboost-dev libboost-json-dev)
     ;;
 esac
+
+# The browser test, in continuous integration; Ubuntu has no such packages, only a snap.
+if [ -n "${CI:-}" ] && [ "${ID}" = debian ]; then packages+=(chromium chromium-driver); fi
 
 missing=()
 for package in "${packages[@]}"; do

@@ -133,8 +133,8 @@ class Conversation {
   // Streams one answer and appends it to the history; returns why there is none.
   std::optional<std::string> answer(const std::vector<int32_t>& prompt) {
     Doorbell doorbell;
-    const auto queue = std::make_shared<OutputQueue>(options_.max_tokens + 1,
-                                                     [&doorbell] { doorbell.ring(); });
+    const auto queue =
+        std::make_shared<OutputQueue>(options_.max_tokens + 1, [&doorbell] { doorbell.ring(); });
     Request request{.prompt = prompt,
                     .sampling = sampling_params(options_.sampling, model_.defaults),
                     .max_tokens = options_.max_tokens,

@@ -49,10 +49,19 @@ GgufVocabulary read_vocabulary(const GgufMetadata& metadata) {
   }
   out.scores = metadata.find_reals("tokenizer.ggml.scores").value_or(std::vector<float>());
   out.bos_id = find_id(metadata, "tokenizer.ggml.bos_token_id");
-  out.eos_id = find_id(metadata, "tokenizer.ggml.eos_token_id");
   out.adds_bos = metadata.find_bool("tokenizer.ggml.add_bos_token");
   out.adds_space_prefix = metadata.find_bool("tokenizer.ggml.add_space_prefix");
   return out;
+}
+
+// A GGUF says nothing of sampling: at temperature 1.
+GenerationConfig read_defaults(const GgufMetadata& metadata) {
+  GenerationConfig config;
+  config.do_sample = true;
+  if (const auto id = find_id(metadata, "tokenizer.ggml.eos_token_id")) {
+    config.eos_token_ids = {*id};
+  }
+  return config;
 }
 
 struct Facts {
@@ -69,18 +78,16 @@ Facts read_gguf(const std::string& path) {
   facts.tokenizer = value_or_throw(Tokenizer::from_gguf(vocabulary, path));
   facts.chat.model_type = metadata.find_string("general.architecture").value_or("");
   facts.chat.chat_template = metadata.find_string("tokenizer.chat_template").value_or("");
-  if (vocabulary.eos_id) facts.defaults.eos_token_ids = {*vocabulary.eos_id};
-  facts.defaults.do_sample = true;  // a GGUF says nothing of sampling: at temperature 1
+  facts.defaults = read_defaults(metadata);
   return facts;
 }
 
 Facts read_folder(const std::string& directory) {
-  const HfConfig config = value_or_throw(HfConfig::open(directory));
   Facts facts;
   facts.tokenizer = load_tokenizer(directory);
   facts.chat.model_type = read_model_type(directory);
   facts.chat.chat_template = value_or_throw(read_chat_template(directory));
-  facts.defaults = value_or_throw(GenerationConfig::open(directory, config));
+  facts.defaults = load_generation_config(directory);
   return facts;
 }
 
@@ -97,6 +104,19 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& path) {
     return Tokenizer::bundled_o200k_harmony();
   }
   return value_or_throw(Tokenizer::load(path));
+}
+
+GenerationConfig load_generation_config(const std::string& path) {
+  if (is_gguf(path)) return read_defaults(value_or_throw(GgufFile::open(path)).metadata());
+  return value_or_throw(GenerationConfig::open(path, value_or_throw(HfConfig::open(path))));
+}
+
+ChatModel bundled_chat_model() {
+  ChatModel model;
+  model.tokenizer = Tokenizer::bundled_o200k_harmony();
+  model.format = value_or_throw(make_format("harmony", model.tokenizer));
+  model.stop_ids = model.format->stop_ids();
+  return model;
 }
 
 ChatModel load_chat_model(const std::string& path, const std::string& format_name) {

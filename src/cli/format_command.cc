@@ -35,9 +35,9 @@ Result<bj::object> convert_line(const Format& format, std::string_view line,
 }
 
 void convert_lines(const FormatOptions& options) {
-  const auto format = make_format(options.format, options.tokenizer.empty()
-                                                      ? Tokenizer::bundled_o200k_harmony()
-                                                      : load_tokenizer(options.tokenizer));
+  const auto format =
+      make_format(options.format, options.tokenizer.empty() ? Tokenizer::bundled_o200k_harmony()
+                                                            : load_tokenizer(options.tokenizer));
   if (!format) throw UserError(format.error());
   check_different_files(options.in, options.out);
   TextInput input(options.in);

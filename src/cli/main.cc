@@ -15,6 +15,7 @@
 #include "cli/format_command.h"
 #include "cli/generate_command.h"
 #include "cli/score_command.h"
+#include "cli/serve_command.h"
 #include "cli/simulate_command.h"
 #include "cli/tokenize_command.h"
 #include "cli/version.h"
@@ -76,6 +77,7 @@ void add_generate(CLI::App& app, int& code) {
   prompt->require_option(1);
   sub->add_option("--system", o->system, "Instructions for the model");
   sub->add_option("--reasoning-effort", o->reasoning_effort, "low, medium or high");
+  sub->add_option("--format", o->format, "Chat format (default: the model's own)");
   sub->add_flag("--raw", o->raw, "Take the text as it is, special tokens included");
   add_sampling_flags(*sub, o->sampling);
   sub->add_option("--max-tokens", o->max_tokens, "Most new tokens")->capture_default_str();
@@ -135,7 +137,10 @@ void add_format(CLI::App& app, int& code) {
     auto o = std::make_shared<FormatOptions>();
     o->mode = mode;
     CLI::App* sub = format->add_subcommand(name, help);
-    sub->add_option("--format", o->format, "harmony")->capture_default_str();
+    sub->add_option("--format", o->format, "harmony, chatml, llama3 or mistral")
+        ->capture_default_str();
+    sub->add_option("--tokenizer", o->tokenizer,
+                    "Model folder or GGUF file (default: the bundled o200k_harmony)");
     sub->add_flag("--strict-library", o->strict_library, "Exactly what the reference library does");
     sub->add_option("--in", o->in, "JSON lines (default: standard input)");
     sub->add_option("--out", o->out, "JSON lines (default: standard output)");
@@ -172,6 +177,60 @@ void add_simulate(CLI::App& app, int& code) {
   sub->callback([o, &code] { code = run_simulate(*o); });
 }
 
+void add_listening_flags(CLI::App& app, HttpOptions& h) {
+  app.add_option("--host", h.host, "Address to listen on")->capture_default_str();
+  app.add_option("--port", h.port, "0 = any that is free")->capture_default_str();
+  app.add_option("--unix-socket", h.unix_socket, "Listen on this path instead of host and port");
+  app.add_option("--tls-cert", h.tls_cert, "PEM file: serve HTTPS with this certificate chain");
+  app.add_option("--tls-key", h.tls_key, "PEM file with its key");
+  app.add_option("--http-threads", h.num_threads, "Threads of the server")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  app.add_option("--cors-origin", h.cors_origins,
+                 "Let pages of this origin use the server (several allowed)");
+  HttpLimits& l = h.limits;
+  app.add_option("--max-connections", l.max_connections, "More get 503")->capture_default_str();
+  app.add_option("--max-body-bytes", l.max_body_bytes, "Of one request")->capture_default_str();
+  app.add_option("--max-header-bytes", l.max_header_bytes,
+                 "Of one request, its first line included")
+      ->capture_default_str();
+  app.add_option("--max-pending-bytes", l.max_pending_bytes,
+                 "Of one stream, not yet taken by its client")
+      ->capture_default_str();
+  const auto seconds = [&](const char* flag, double& value, const char* help) {
+    app.add_option(flag, value, help)->capture_default_str()->check(CLI::Range(0.05, 86400.0));
+  };
+  seconds("--header-timeout", l.header_seconds, "Seconds for a request's header");
+  seconds("--body-timeout", l.body_seconds, "Seconds for its body");
+  seconds("--idle-timeout", l.idle_seconds, "Seconds between two requests of a connection");
+  seconds("--write-timeout", l.write_seconds, "Seconds without a byte taken by the client");
+  seconds("--ping-interval", l.ping_seconds, "Seconds after which a silent stream says something");
+}
+
+void add_serve(CLI::App& app, int& code) {
+  auto o = std::make_shared<ServeOptions>();
+  CLI::App* sub = app.add_subcommand("serve", "OpenAI's API over HTTP");
+  add_model_flags(*sub, o->model);
+  sub->get_option("--model")->required(false);
+  sub->add_option("--engine", o->engine,
+                  "scripted:F.jsonl or scripted:loop: a script answers instead of a model");
+  add_listening_flags(*sub, o->http);
+  sub->add_option("--api-key", o->api_keys, "Ask for this key (several allowed)");
+  sub->add_option("--api-key-file", o->api_key_file, "Ask for one of the keys in it, one a line");
+  sub->add_option("--served-model-name", o->model_names,
+                  "What the model is called (several allowed; default: the folder's name)");
+  sub->add_option("--max-waiting", o->model.engine.max_waiting,
+                  "Most requests that wait; more get 429 (0: no bound)")
+      ->capture_default_str();
+  sub->add_option("--request-timeout", o->request_timeout_s,
+                  "Deadline in seconds of requests that set none (0: no deadline)")
+      ->capture_default_str();
+  sub->add_option("--grace", o->grace_s, "Seconds that answers get to finish after SIGTERM")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 86400.0));
+  sub->callback([o, &code] { code = run_serve(*o); });
+}
+
 void add_doctor(CLI::App& app, int& code) {
   auto json = std::make_shared<bool>(false);
   CLI::App* sub = app.add_subcommand("doctor", "What this machine has and what will be used");
@@ -196,6 +255,7 @@ int run(int argc, char** argv) {
   add_score(app, code);
   add_tokenize(app, code);
   add_format(app, code);
+  add_serve(app, code);
   add_simulate(app, code);
   add_doctor(app, code);
   try {

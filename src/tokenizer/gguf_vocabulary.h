@@ -25,7 +25,6 @@ struct GgufVocabulary {
   std::vector<std::string> merges = {};   // .merges: "left right", lowest rank first; of "gpt2"
   std::vector<float> scores = {};         // .scores, by id, highest first; of "llama"
   std::optional<int32_t> bos_id = {};     // .bos_token_id
-  std::optional<int32_t> eos_id = {};     // .eos_token_id
   std::optional<bool> adds_bos = {};      // .add_bos_token; absent: as the model and `pre` imply
   std::optional<bool> adds_space_prefix = {};  // .add_space_prefix; absent: yes for "llama"
 };

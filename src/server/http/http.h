@@ -23,7 +23,12 @@ struct HttpRequest {
   std::string request_id;  // the client's X-Request-Id if it is fit to be echoed, else made here
 
   // The value of the first header of this name (lower case), or null.
-  const std::string* header(std::string_view name) const;
+  const std::string* header(std::string_view name) const {
+    for (const auto& [key, value] : headers) {
+      if (key == name) return &value;
+    }
+    return nullptr;
+  }
 };
 
 // The answer to one request. Made by the transport, kept by the handler until it has answered; a
