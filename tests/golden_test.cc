@@ -104,9 +104,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Bounds{"llama3-random", "fp32", 2e-3, 2e-3, 2e-3, 2e-3, 0.01},
                     Bounds{"llama3-tied-random", "fp32", 2e-3, 2e-3, 2e-3, 2e-3, 0.01},
                     Bounds{"qwen2-random", "fp32", 2e-3, 2e-3, 2e-3, 2e-3, 0.01},
-                    Bounds{"llama3-random", "bf16", 0.01, 0.05, 0.05, 0.05, 0.1},
-                    Bounds{"llama3-tied-random", "bf16", 0.01, 0.05, 0.05, 0.05, 0.1},
-                    Bounds{"qwen2-random", "bf16", 0.01, 0.05, 0.05, 0.05, 0.1}),
+                    // Log-probabilities of -14 with a deviation of 4.4: rounding the KV cache
+                    // alone is a mean of 0.013 to 0.018 (docs/numerics.md).
+                    Bounds{"llama3-random", "bf16", 0.06, 0.2, kNoBound, 0.2, 0.1},
+                    Bounds{"llama3-tied-random", "bf16", 0.06, 0.2, kNoBound, 0.2, 0.1},
+                    Bounds{"qwen2-random", "bf16", 0.06, 0.2, kNoBound, 0.2, 0.1}),
     [](const auto& info) {
       std::string name = std::string(info.param.model) + "_" + info.param.precision;
       std::replace(name.begin(), name.end(), '-', '_');
