@@ -102,10 +102,7 @@ class GgufFile {
   static Result<GgufFile> open(const std::string& path);
 
   const GgufMetadata& metadata() const { return contents_.metadata; }
-  const std::vector<TensorEntry>& tensors() const { return contents_.tensors; }
-  const std::string& path() const { return file_.path(); }
-  // Hands over the mapping; what was read from it stays valid as long as that lives.
-  MappedFile take_mapping() && { return std::move(file_); }
+  const GgufContents& contents() const { return contents_; }
 
  private:
   GgufFile(MappedFile file, GgufContents contents)

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "weights/gguf_model.h"
 #include "weights/printable.h"
 
 namespace briar {
@@ -42,8 +43,11 @@ bool agree(const bj::value& a, const bj::value& b) {
 
 }  // namespace
 
-Result<HfConfig> HfConfig::open(const std::string& directory) {
-  return open_file(directory + "/config.json");
+Result<HfConfig> HfConfig::open(const std::string& model) {
+  if (!is_model_file(model)) return open_file(model + "/config.json");
+  const auto gguf = GgufFile::open(model);
+  if (!gguf) return gguf.error();
+  return gguf_config(gguf->contents());
 }
 
 Result<HfConfig> HfConfig::open_file(const std::string& path) {
@@ -247,9 +251,8 @@ GenerationConfig read_generation(const HfConfig& file, const HfConfig& config) {
 
 }  // namespace
 
-Result<GenerationConfig> GenerationConfig::open(const std::string& directory,
-                                                const HfConfig& config) {
-  const std::string path = directory + "/generation_config.json";
+Result<GenerationConfig> GenerationConfig::open(const std::string& model, const HfConfig& config) {
+  const std::string path = model + "/generation_config.json";
   auto file = file_exists(path) ? HfConfig::open_file(path) : HfConfig::parse("{}", path);
   if (!file) return file.error();
   try {

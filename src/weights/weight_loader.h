@@ -45,7 +45,8 @@ class WeightLoader {
   // The dtype in the file, where a tensor of ours can have it (F16 for one cannot).
   std::optional<DType> stored_dtype(std::string_view name) const;
 
-  // A BF16, F16 or F32 tensor of exactly this shape, converted to `dtype` (kFp32 or kBf16).
+  // A BF16, F16, F32 or GGUF block tensor of exactly this shape, converted to `dtype` (kFp32 or
+  // kBf16), its rows in Hugging Face's order.
   TensorView dense(const std::string& name, std::initializer_list<int64_t> shape, DType dtype);
 
   struct RowBlock {
