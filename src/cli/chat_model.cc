@@ -8,12 +8,10 @@
 #include "formats/chat_template.h"
 #include "formats/registry.h"
 #include "tokenizer/gguf_vocabulary.h"
-#include "weights/gguf.h"
+#include "weights/gguf_model.h"
 
 namespace briar {
 namespace {
-
-bool is_gguf(const std::string& path) { return path.ends_with(".gguf"); }
 
 template <class T>
 T value_or_throw(Result<T> result) {
@@ -54,20 +52,9 @@ GgufVocabulary read_vocabulary(const GgufMetadata& metadata) {
   return out;
 }
 
-// A GGUF says nothing of sampling: at temperature 1.
-GenerationConfig read_defaults(const GgufMetadata& metadata) {
-  GenerationConfig config;
-  config.do_sample = true;
-  if (const auto id = find_id(metadata, "tokenizer.ggml.eos_token_id")) {
-    config.eos_token_ids = {*id};
-  }
-  return config;
-}
-
 struct Facts {
   std::shared_ptr<const Tokenizer> tokenizer;
   ModelChatFacts chat;
-  GenerationConfig defaults;
 };
 
 Facts read_gguf(const std::string& path) {
@@ -78,7 +65,6 @@ Facts read_gguf(const std::string& path) {
   facts.tokenizer = value_or_throw(Tokenizer::from_gguf(vocabulary, path));
   facts.chat.model_type = metadata.find_string("general.architecture").value_or("");
   facts.chat.chat_template = metadata.find_string("tokenizer.chat_template").value_or("");
-  facts.defaults = read_defaults(metadata);
   return facts;
 }
 
@@ -87,14 +73,13 @@ Facts read_folder(const std::string& directory) {
   facts.tokenizer = load_tokenizer(directory);
   facts.chat.model_type = read_model_type(directory);
   facts.chat.chat_template = value_or_throw(read_chat_template(directory));
-  facts.defaults = load_generation_config(directory);
   return facts;
 }
 
 }  // namespace
 
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& path) {
-  if (is_gguf(path)) return read_gguf(path).tokenizer;
+  if (is_model_file(path)) return read_gguf(path).tokenizer;
   bool has_files = file_exists(path + "/tokenizer.json");
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
@@ -107,7 +92,6 @@ std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& path) {
 }
 
 GenerationConfig load_generation_config(const std::string& path) {
-  if (is_gguf(path)) return read_defaults(value_or_throw(GgufFile::open(path)).metadata());
   return value_or_throw(GenerationConfig::open(path, value_or_throw(HfConfig::open(path))));
 }
 
@@ -120,14 +104,14 @@ ChatModel bundled_chat_model() {
 }
 
 ChatModel load_chat_model(const std::string& path, const std::string& format_name) {
-  Facts facts = is_gguf(path) ? read_gguf(path) : read_folder(path);
+  Facts facts = is_model_file(path) ? read_gguf(path) : read_folder(path);
   ChatModel model;
   model.tokenizer = facts.tokenizer;
   model.format =
       format_name.empty()
           ? value_or_throw(make_format_for_model(facts.chat, facts.tokenizer))
           : value_or_throw(make_format(format_name, facts.tokenizer, facts.chat.chat_template));
-  model.defaults = std::move(facts.defaults);
+  model.defaults = load_generation_config(path);
   model.stop_ids = model.format->stop_ids();
   for (const int64_t id : model.defaults.eos_token_ids) {
     const auto narrow = static_cast<int32_t>(id);

@@ -13,7 +13,7 @@
 namespace briar {
 
 // The model's tokenizer; for gpt-oss folders without tokenizer files, the bundled one. `path` is a
-// folder, or a file that ends in .gguf. Throws UserError.
+// folder or a GGUF file. Throws UserError.
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& path);
 
 struct ChatModel {
