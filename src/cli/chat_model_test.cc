@@ -18,32 +18,24 @@ namespace {
 namespace bj = boost::json;
 
 constexpr const char* kModel = BRIAR_ASSETS_DIR "/models/smollm2-135m-instruct.gguf";
-// Beside the repository where it is developed, or unpacked with the assets.
-const std::string kFolders[] = {BRIAR_ASSETS_DIR "/golden/smollm2",
-                                BRIAR_SOURCE_DIR "/../shared/golden/smollm2"};
+constexpr const char* kFolder = BRIAR_ASSETS_DIR "/golden/smollm2/";
 
 class Smollm2 : public testing::Test {
  protected:
   void SetUp() override {
-    for (const std::string& folder : kFolders) {
-      if (folder_.empty() && file_exists(folder + "/messages.jsonl")) folder_ = folder;
-    }
-    if (!folder_.empty() && file_exists(kModel)) return;
-    ASSERT_EQ(std::getenv("CI"), nullptr) << kModel << " or its references are missing";
-    GTEST_SKIP() << "no " << kModel << " (scripts/fetch_smollm2.sh), or no references";
+    if (file_exists(kModel)) return;
+    ASSERT_EQ(std::getenv("CI"), nullptr) << kModel << " is missing";
+    GTEST_SKIP() << "no " << kModel << "; run scripts/fetch_smollm2.sh";
   }
 
   std::vector<bj::value> read(const std::string& name) const {
     std::vector<bj::value> lines;
-    TextInput input(folder_ + "/" + name);
+    TextInput input(kFolder + name);
     for (std::string line; input.next_line(line);) {
       lines.push_back(json::parse(line, name).value());
     }
     return lines;
   }
-
- private:
-  std::string folder_;
 };
 
 std::vector<int32_t> ids_of(const bj::value& list) {

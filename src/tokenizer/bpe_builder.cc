@@ -116,6 +116,18 @@ void hide_unreachable(const BpeModel& model, std::vector<uint8_t>& is_hidden) {
   }
 }
 
+// Looking for a token's splits takes quadratic time in its length.
+Status check_sizes(const std::vector<std::string>& tokens, std::string_view source) {
+  constexpr size_t kMaxTokenBytes = 1024;  // the longest in use are runs of 128 spaces
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    if (tokens[id].size() > kMaxTokenBytes) {
+      return make_error("{}: token {} has {} bytes, the limit is {}", source, id, tokens[id].size(),
+                        kMaxTokenBytes);
+    }
+  }
+  return Ok{};
+}
+
 Result<Vocabulary> build_vocabulary(const std::vector<std::string>& tokens,
                                     std::vector<uint8_t> is_hidden, std::string_view source) {
   TokenBytes bytes;
@@ -130,6 +142,7 @@ Result<Vocabulary> build_vocabulary(const std::vector<std::string>& tokens,
 Result<BpeModel> build_bpe(BpeLists lists, std::string_view source) {
   CHECK(lists.scores.empty() || lists.scores.size() == lists.tokens.size(), "{} scores, {} tokens",
         lists.scores.size(), lists.tokens.size());
+  if (auto status = check_sizes(lists.tokens, source); !status) return status.error();
   lists.is_hidden.resize(lists.tokens.size(), 0);
   auto vocabulary = build_vocabulary(lists.tokens, lists.is_hidden, source);
   if (!vocabulary) return vocabulary.error();
