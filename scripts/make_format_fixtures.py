@@ -22,13 +22,14 @@ FAMILIES = {
     "qwen3": {"tools": True, "later_system": True, "thinking": True},
     "llama3": {"tools": False, "later_system": True, "bos": "<|begin_of_text|>"},
     "llama3.2": {"tools": True, "later_system": True, "bos": "<|begin_of_text|>", "one_call": True},
+    "llama2": {"tools": False, "bos": "<s>", "eos": "</s>"},
     "mistral-v1": {"tools": False, "bos": "<s>", "eos": "</s>"},
     "mistral-v3": {"tools": True, "bos": "<s>", "eos": "</s>", "system_in_last_message": True},
     "mistral-tekken": {"tools": True, "bos": "<s>", "eos": "</s>", "system_in_last_message": True},
 }
 MARKERS = ["<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>",
            r"<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>",
-           "<|im_start|>", "<tool_call>", "<think>", "<|start_header_id|>", "Cutting Knowledge Date", "[INST] ", "[INST]", " [/INST]",
+           "<|im_start|>", "<tool_call>", "<think>", "<|start_header_id|>", "Cutting Knowledge Date", "<<SYS>>", "[INST] ", "[INST]", " [/INST]",
            "[AVAILABLE_TOOLS]"]
 WEATHER = {"type": "function", "function": {"name": "get_weather", "description": "Gets the weather at a place.", "parameters": {
     "type": "object", "properties": {"place": {"type": "string", "description": "Überall, \u00e9\u2028"}, "days": {"type": "integer", "minimum": 1},

@@ -19,7 +19,9 @@ struct Style {
   bool has_tools = false;
   bool has_system_prompt = false;   // v7: the system message stands in markers of its own
   bool spaces_after_marker = true;  // "[INST] text"; Tekken's versions have none
-  bool spaces_before_end = false;   // v1: "text [/INST]"
+  // Llama 2: <s> before every question, <<SYS>> in the first one, a space before </s>.
+  bool is_llama2 = false;
+  bool spaces_before_end = false;  // v1: "text [/INST]"
 };
 
 // The ids of calls, which Mistral wants and histories here do not have: 9 letters and digits.
@@ -50,13 +52,14 @@ class MistralRenderer {
   }
 
   void question(std::string_view text, const std::optional<std::string>& system) {
-    out_.markup("[INST]");
+    out_.markup(style_.is_llama2 ? "<s>[INST]" : "[INST]");
     space();
     if (system) {
+      if (style_.is_llama2) out_.markup("<<SYS>>\n");
       out_.text(*system);
-      out_.markup("\n\n");
+      out_.markup(style_.is_llama2 ? "\n<</SYS>>\n\n" : "\n\n");
     }
-    out_.text(text);
+    out_.text(style_.is_llama2 ? trim_white_space(text) : text);
     out_.markup(style_.spaces_before_end ? " [/INST]" : "[/INST]");
   }
 
@@ -68,7 +71,7 @@ class MistralRenderer {
 
   void answer(const ChatTurn& turn) {
     turn.calls.empty() ? open_answer(turn) : calls(turn.calls);
-    out_.markup("</s>");
+    out_.markup(style_.is_llama2 ? " </s>" : "</s>");
   }
 
   // A result belongs to the first call of that tool which has none yet.
@@ -138,18 +141,24 @@ class Mistral final : public Format {
     const auto chat = chat_request(request, style_.has_tools);
     if (!chat) return chat.error();
     MistralRenderer out(style_);
-    out.markup("<s>");
+    if (!style_.is_llama2) out.markup("<s>");
     if (style_.has_system_prompt && chat->system) out.system_prompt(*chat->system);
-    // Tools and, without a place of its own, the system message go with the last question.
+    // Tools and, without a place of its own, the system message go with the last question; Llama 2
+    // has the system message in the first.
+    size_t first_question = chat->turns.size();
     size_t last_question = chat->turns.size();
     for (size_t i = 0; i < chat->turns.size(); ++i) {
-      if (chat->turns[i].role == Role::kUser) last_question = i;
+      if (chat->turns[i].role != Role::kUser) continue;
+      first_question = std::min(first_question, i);
+      last_question = i;
     }
+    const size_t system_question = style_.has_system_prompt ? chat->turns.size()
+                                   : style_.is_llama2       ? first_question
+                                                            : last_question;
     const size_t end = chat->turns.size() - (request.continues_last ? 1 : 0);
     for (size_t i = 0; i < end; ++i) {
-      const bool is_last = i == last_question;
-      if (is_last && !request.tools.empty()) out.tools(request.tools);
-      out.turn(chat->turns[i], is_last && !style_.has_system_prompt ? chat->system : std::nullopt);
+      if (i == last_question && !request.tools.empty()) out.tools(request.tools);
+      out.turn(chat->turns[i], i == system_question ? chat->system : std::nullopt);
     }
     if (request.continues_last) out.open_answer(chat->turns[end]);
     return out.result().encode(*tokenizer_);
@@ -213,6 +222,7 @@ Result<std::shared_ptr<const Format>> make_mistral(std::shared_ptr<const Tokeniz
   style.spaces_before_end = chat_template.empty()
                                 ? id("[INST]") < 0
                                 : chat_template.find(" [/INST]") != chat_template.npos;
+  style.is_llama2 = chat_template.find("<<SYS>>") != chat_template.npos;
   MarkerRules rules;
   rules.stop_ids = {id("</s>")};
   rules.user_begin = id("[INST]");

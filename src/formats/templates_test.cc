@@ -61,8 +61,9 @@ PromptRequest request_of(const bj::value& json) {
 }
 
 std::shared_ptr<const Tokenizer> tokenizer_for(const std::string& template_name) {
-  if (template_name.starts_with("llama")) return format_test::llama3_tokenizer();
-  if (template_name == "mistral-v1") return format_test::byte_tokenizer({"<s>", "</s>"});
+  if (template_name.starts_with("llama3")) return format_test::llama3_tokenizer();
+  if (template_name == "mistral-v1" || template_name == "llama2")
+    return format_test::byte_tokenizer({"<s>", "</s>"});
   if (template_name.starts_with("mistral")) return format_test::mistral_tokenizer();
   return format_test::chatml_tokenizer();
 }
@@ -84,7 +85,7 @@ TEST(Templates, PromptsEqualTheModelsOwn) {
     EXPECT_EQ(*ids, tokenizer->encode_with_specials(text)) << name;
     ++num_cases[name];
   }
-  EXPECT_EQ(num_cases.size(), 8u);
+  EXPECT_EQ(num_cases.size(), 9u);
   for (const auto& [name, count] : num_cases) EXPECT_GE(count, 6) << name;
 }
 
