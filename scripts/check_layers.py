@@ -19,7 +19,7 @@ ALLOWED = {
     "engine": BELOW_LAYERS | {"layers", "models", "kvcache", "briar"},
     "tokenizer": {"base"},
     "formats": {"base", "tokenizer"},
-    "server": {"base", "tokenizer", "formats", "briar"},
+    "server": {"base", "tokenizer", "formats", "grammar", "briar"},
     "cli": BELOW_LAYERS | {"layers", "models", "kvcache", "engine", "tokenizer", "formats", "server", "briar"},
 }
 TEST_STEM = re.compile(r"(_test|_bench|_ref)$")

@@ -3,6 +3,7 @@
 of the users' list of reports."""
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -14,7 +15,8 @@ from server_process import (SLOWNESS, Server, chat, in_background, read_from, re
                             wait_for)
 
 LOOP = ("--engine", "scripted:loop")
-POST_ROUTES = ("/v1/chat/completions", "/v1/chat/completions/render", "/v1/completions", "/tokenize", "/detokenize")
+POST_ROUTES = ("/v1/chat/completions", "/v1/chat/completions/render", "/v1/completions", "/v1/responses",
+               "/tokenize", "/detokenize")
 
 
 def script(lines):
@@ -216,6 +218,7 @@ class Requests(SharedServer):
                 seen += file.readline().startswith(b"data: ")
             self.assertEqual(self.server.gauges()["running"], 1)
         self.assertIsNotNone(wait_for(lambda: self.server.gauges()["running"] == 0, 1))
+        self.assertIsNotNone(wait_for(lambda: b'finished_reason="abort"' in self.server.get("/metrics").body, 1))
 
     def test_K13_reset_instead_of_closed(self):
         sock = self.server.connect()
@@ -223,6 +226,26 @@ class Requests(SharedServer):
         self.assertIsNotNone(wait_for(lambda: self.server.gauges()["running"] == 1, 5))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         sock.close()
+        self.assertIsNotNone(wait_for(lambda: self.server.gauges()["running"] == 0, 1))
+
+    def test_K13_a_storm_of_clients_that_go(self):
+        rng = random.Random(1)
+        bodies = [json.dumps(chat(4000, stream=s)).encode() for s in (True, False)]
+        for _ in range(10):
+            socks = []
+            for _ in range(60):
+                sock = self.server.connect()
+                is_whole = rng.random() < 0.5
+                sock.sendall(request("POST", "/v1/chat/completions", bodies[is_whole]))
+                socks.append((sock, is_whole))
+            rng.shuffle(socks)
+            for sock, is_whole in socks:
+                how = rng.random()
+                if how < 0.3 and not is_whole:
+                    sock.recv(rng.randint(1, 5000))
+                elif how < 0.6:
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                sock.close()
         self.assertIsNotNone(wait_for(lambda: self.server.gauges()["running"] == 0, 1))
 
     def test_metrics(self):
@@ -470,6 +493,14 @@ class Drain(unittest.TestCase):
             self.assertEqual(server.process.wait(10), 0)
             self.assertLess(time.monotonic() - begin, 1 * SLOWNESS)
             thread.join()
+
+    def test_X19_background_responses_end_with_the_server(self):
+        with Server(*LOOP, "--grace", 0) as server:
+            made = server.post("/v1/responses", {"input": "Hello", "background": True, "max_output_tokens": 100000})
+            self.assertEqual(made.json()["status"], "in_progress")
+            begin = time.monotonic()
+            self.assertEqual(server.stop(), 0)
+            self.assertLess(time.monotonic() - begin, 3 * SLOWNESS)
 
     def test_idle_server_stops_at_once(self):
         with Server(*LOOP) as server, server.connect():  # an open connection holds nothing up

@@ -91,5 +91,6 @@ def encode(text):
 if __name__ == "__main__":
     if not webdriver.is_installed():
         print("chromium and chromedriver are not installed: nothing tested")
-        sys.exit(1 if os.environ.get("CI") else 77)
+        # In continuous integration setup.sh installs them, where the distribution has them.
+        sys.exit(1 if os.environ.get("CI") and "ID=debian" in open("/etc/os-release").read().split() else 77)
     unittest.main()

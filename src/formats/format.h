@@ -143,6 +143,13 @@ struct ToolRendering {
   std::vector<int32_t> tokens;  // a whole message that declares this one tool
 };
 
+// How sampling can be kept from (further) reasoning.
+struct ReasoningGate {
+  int32_t end_id = -1;        // ends an open reasoning message
+  int32_t channel_id = -1;    // what comes next names a message's kind
+  int32_t reasoning_id = -1;  // the first id of the name that means reasoning
+};
+
 class Format {
  public:
   virtual ~Format() = default;
@@ -164,6 +171,8 @@ class Format {
 
   // Sampling must stop after these ids: the answer is done, or a tool is to act.
   virtual std::vector<int32_t> stop_ids() const = 0;
+  // Nothing: the format has no reasoning.
+  virtual std::optional<ReasoningGate> reasoning_gate() const = 0;
   // The ids as text for people, structure spelled out.
   virtual std::string text_of(std::span<const int32_t> ids) const = 0;
 };

@@ -151,6 +151,12 @@ class Harmony final : public Format {
   // Not <|end|>: after reasoning or a preamble the model goes on with its next message.
   std::vector<int32_t> stop_ids() const override { return {tokens_.return_, tokens_.call}; }
 
+  std::optional<ReasoningGate> reasoning_gate() const override {
+    return ReasoningGate{.end_id = tokens_.end,
+                         .channel_id = tokens_.channel,
+                         .reasoning_id = tokenizer_->encode("analysis").front()};
+  }
+
   std::string text_of(std::span<const int32_t> ids) const override {
     return tokenizer_->decode(ids);
   }

@@ -122,10 +122,11 @@ void add_metrics_routes(HttpServer& server, const Metrics& metrics) {
 
 // Waits until no answer is under way. False: `longest` was not enough. A second signal does not
 // come back.
-bool wait_for_answers(HttpServer& server, StopSignals& signals, double longest_seconds) {
+bool wait_for_answers(HttpServer& server, const OpenAiApi& api, StopSignals& signals,
+                      double longest_seconds) {
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                       std::chrono::duration<double>(longest_seconds));
-  while (server.num_active() > 0) {
+  while (server.num_active() + api.num_background() > 0) {
     if (Clock::now() >= end) return false;
     if (signals.wait(milliseconds(20))) std::_Exit(EXIT_SUCCESS);
   }
@@ -133,15 +134,17 @@ bool wait_for_answers(HttpServer& server, StopSignals& signals, double longest_s
 }
 
 // Readiness goes off, answers get their time, what is left is ended in its own language.
-void shut_down(HttpServer& server, StopSignals& signals, double grace_seconds) {
+void shut_down(HttpServer& server, OpenAiApi& api, StopSignals& signals, double grace_seconds) {
   constexpr double kLastWordsSeconds = 2;  // to take an error event in
   server.begin_drain();
-  log_info("shutting down: {} answers under way", server.num_active());
-  if (!wait_for_answers(server, signals, grace_seconds)) {
-    log_warning("{} answers are ended unfinished", server.num_active());
+  log_info("shutting down: {} answers under way", server.num_active() + api.num_background());
+  if (!wait_for_answers(server, api, signals, grace_seconds)) {
+    log_warning("{} answers are ended unfinished", server.num_active() + api.num_background());
     server.end_answers();
-    wait_for_answers(server, signals, kLastWordsSeconds);
+    api.end_background();
+    wait_for_answers(server, api, signals, kLastWordsSeconds);
   }
+  server.stop();
 }
 
 }  // namespace
@@ -157,14 +160,14 @@ void run_server(ServerOptions options, Engine& engine, std::shared_ptr<const Tok
     metrics.http_answered(method, route, status, seconds);
   };
   HttpServer server(std::move(options.http));
-  const OpenAiApi api({.engine = &engine,
-                       .tokenizer = std::move(tokenizer),
-                       .format = std::move(format),
-                       .model_names = options.model_names,
-                       .defaults = options.defaults,
-                       .default_timeout_s = options.default_timeout_s,
-                       .limits = options.limits,
-                       .observer = &metrics});
+  OpenAiApi api({.engine = &engine,
+                 .tokenizer = std::move(tokenizer),
+                 .format = std::move(format),
+                 .model_names = options.model_names,
+                 .defaults = options.defaults,
+                 .default_timeout_s = options.default_timeout_s,
+                 .limits = options.limits,
+                 .observer = &metrics});
   for (HttpRoute& route : api.routes()) server.add(std::move(route));
   add_health_routes(server, watch, options.version);
   add_metrics_routes(server, metrics);
@@ -173,9 +176,10 @@ void run_server(ServerOptions options, Engine& engine, std::shared_ptr<const Tok
   if (options.on_ready) options.on_ready(server.address());
   while (!signals.wait(std::chrono::hours(1)) && !watch.has_failed()) {
   }
-  shut_down(server, signals, watch.has_failed() ? 1 : options.grace_seconds);
-  server.stop();
+  shut_down(server, api, signals, watch.has_failed() ? 1 : options.grace_seconds);
   watch.rethrow();
+  // What was cancelled ends within a step; until then the engine calls what lives here.
+  engine.drain();
 }
 
 }  // namespace briar

@@ -6,6 +6,7 @@
 // docs/openai_api.md lists endpoints, parameters and limits.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -22,6 +23,11 @@ class OpenAiApi {
  public:
   explicit OpenAiApi(ApiConfig config);
   std::vector<HttpRoute> routes() const;
+
+  // Responses that are made with nobody waiting for them, and their end: each is stored as
+  // cancelled soon after.
+  int64_t num_background() const;
+  void end_background();
 
  private:
   std::shared_ptr<ApiState> state_;

@@ -155,10 +155,10 @@ ChatRequest read_chat(Fields& body, const ParseContext& context) {
   read_messages(body, context, request);
   ToolSettings tools = read_tools(body, false, context);
   request.tool_choice = std::move(tools.choice);
-  request.has_strict_tools = tools.has_strict;
   // A model that must not call a tool is not told of any.
-  if (request.tool_choice.kind != ToolChoice::Kind::kNone) {
+  if (request.tool_choice.kind != ToolSelection::Kind::kNone) {
     request.prompt.tools = std::move(tools.tools);
+    request.strict_tools = std::move(tools.strict);
   }
   body.boolean("parallel_tool_calls");
   read_shape(body, context, request.shape, request.prompt.response_formats);

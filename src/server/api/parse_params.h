@@ -26,8 +26,8 @@ void read_response_format(Fields& format, bool is_flat, const ParseContext& cont
 // "tools" and "tool_choice". `is_flat`: the Responses API's form, without the inner "function".
 struct ToolSettings {
   std::vector<ToolDefinition> tools;
-  ToolChoice choice;
-  bool has_strict = false;
+  ToolSelection choice;
+  std::vector<bool> strict;  // of each tool
 };
 ToolSettings read_tools(Fields& body, bool is_flat, const ParseContext& context);
 

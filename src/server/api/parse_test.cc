@@ -254,7 +254,7 @@ TEST(Parse, H39ReasoningEffort) {
                 "chat_template_kwargs.reasoning_effort"}});
 }
 
-TEST(Parse, ToolChoice) {
+TEST(Parse, ToolSelection) {
   const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}}],)";
   expect_chat(
       {{R"("tool_choice":"required")", "tool_choice"},

@@ -53,11 +53,11 @@ void read_tool(Fields& function, const ParseContext& context, ToolSettings& out)
     schema_text(function, "parameters", context);
     tool.parameters = std::make_shared<const bj::value>(*parameters);
   }
-  out.has_strict |= function.boolean("strict").value_or(false);
   const bool is_known = std::any_of(out.tools.begin(), out.tools.end(),
                                     [&](const auto& other) { return other.name == tool.name; });
   if (is_known) function.fail("name", "'{}' names a second tool so", function.path_of("name"));
   out.tools.push_back(std::move(tool));
+  out.strict.push_back(function.boolean("strict").value_or(false));
 }
 
 void read_tool_list(Fields& body, bool is_flat, const ParseContext& context, ToolSettings& out) {
@@ -95,7 +95,7 @@ void read_choice_object(Fields& body, bool is_flat, ToolSettings& out) {
     choice->fail("", "'{}' names no function", choice->path_of(""));
     return;
   }
-  out.choice = {.kind = ToolChoice::Kind::kNamed, .name = *name};
+  out.choice = {.kind = ToolSelection::Kind::kNamed, .name = *name};
   const bool is_known = std::any_of(out.tools.begin(), out.tools.end(),
                                     [&](const auto& tool) { return tool.name == *name; });
   if (!is_known) body.fail("tool_choice", "'tool_choice' names a function that 'tools' lacks");
@@ -108,9 +108,9 @@ void read_choice(Fields& body, bool is_flat, ToolSettings& out) {
   const std::string word = body.text("tool_choice", 64).value_or("");
   if (word == "auto") return;
   if (word == "none") {
-    out.choice.kind = ToolChoice::Kind::kNone;
+    out.choice.kind = ToolSelection::Kind::kNone;
   } else if (word == "required" || word == "any") {
-    out.choice.kind = ToolChoice::Kind::kRequired;
+    out.choice.kind = ToolSelection::Kind::kRequired;
     if (out.tools.empty()) {
       body.fail("tool_choice", "'tool_choice' requires a call, and there are no 'tools'");
     }

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <random>
 
-#include "server/api/bad_words.h"
+#include "server/api/token_rules.h"
 
 namespace briar {
 namespace {
@@ -87,11 +87,12 @@ void plan_choices(const ApiConfig& config, const GenerationParams& params, uint6
       .stop = params.stop, .includes_stop = params.includes_stop, .min_tokens = params.min_tokens};
   const BadWords bad_words(*config.tokenizer, params.bad_words);
   for (int i = 0; i < source.num_choices; ++i) {
+    const auto idx = static_cast<size_t>(i);
+    auto constraint = idx < source.constraints.size() ? source.constraints[idx] : nullptr;
     ChoicePlan plan;
     plan.request = request;
     plan.request.sampling.choice = static_cast<uint32_t>(i);
-    plan.request.constraint =
-        bad_words.add_to(source.make_constraint ? source.make_constraint() : nullptr);
+    plan.request.constraint = bad_words.add_to(std::move(constraint));
     plan.make_reader = [make_parser = source.make_parser, reader] {
       return std::make_unique<AnswerReader>(make_parser(), reader);
     };

@@ -12,14 +12,13 @@
 
 namespace briar {
 
-using ConstraintMaker = std::function<std::shared_ptr<TokenConstraint>()>;
 using ParserMaker = std::function<std::unique_ptr<StreamParser>()>;
 
 struct ChoiceSource {
   std::vector<int32_t> prompt;
   int num_choices = 1;
   ParserMaker make_parser;
-  ConstraintMaker make_constraint = {};    // empty: the text is free
+  std::vector<std::shared_ptr<TokenConstraint>> constraints = {};  // one a choice, or none
   std::vector<int32_t> own_stop_ids = {};  // that end any answer, unless ignore_eos
 };
 

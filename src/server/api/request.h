@@ -42,7 +42,7 @@ struct GenerationParams {
   std::optional<std::string> request_id;
 };
 
-struct ToolChoice {
+struct ToolSelection {
   enum class Kind { kAuto, kNone, kRequired, kNamed };
   Kind kind = Kind::kAuto;
   std::string name;  // kNamed
@@ -60,8 +60,8 @@ struct ChatRequest {
   std::string model;  // empty: the default one
   GenerationParams params;
   PromptRequest prompt;
-  ToolChoice tool_choice;
-  bool has_strict_tools = false;  // some tool's arguments must fit its schema
+  ToolSelection tool_choice;
+  std::vector<bool> strict_tools;  // of each of prompt.tools: its arguments must fit its schema
   AnswerShape shape;
   bool includes_reasoning = true;
   std::optional<int64_t> thinking_budget;  // most tokens of reasoning

@@ -10,86 +10,6 @@
 namespace briar {
 namespace {
 
-// An engine that answers every request with the same ids, as far as its stops and length allow.
-class RecordedEngine final : public Engine {
- public:
-  explicit RecordedEngine(std::vector<int32_t> ids) : ids_(std::move(ids)) {
-    description_ = {.architecture = "recorded",
-                    .model_type = "gpt_oss",
-                    .vocab_size = 201088,
-                    .hidden_size = 1,
-                    .max_model_len = 4096,
-                    .bytes_per_token = 1};
-  }
-
-  const ModelDescription& model() const override { return description_; }
-  Result<uint64_t> submit(Request request) override {
-    if (is_full) {
-      return Error{.message = "the queue is full", .param = {}, .http_status = 429};
-    }
-    const uint64_t id = ++num_requests;
-    requests.push_back(request);
-    FinishReason reason = FinishReason::kLength;
-    int64_t num_tokens = 0;
-    for (const int32_t token : ids_) {
-      if (num_tokens == request.max_tokens) break;
-      const auto& stops = request.stop_token_ids;
-      const bool stops_here = std::find(stops.begin(), stops.end(), token) != stops.end();
-      const bool is_stopped = request.stops_after && request.stops_after(token);
-      ++num_tokens;
-      if ((stops_here || is_stopped) && num_tokens >= request.sampling.min_tokens) {
-        reason = FinishReason::kStop;
-      }
-      Output output;
-      output.request_id = id;
-      output.tokens.push_back({.token_id = token, .logprob = -HUGE_VALF, .top = {}});
-      if (reason == FinishReason::kNone || reason == FinishReason::kLength) {
-        request.on_output(std::move(output));
-        continue;
-      }
-      output.finish_reason = reason;
-      request.on_output(std::move(output));
-      return id;
-    }
-    Output last;
-    last.finish_reason = reason;
-    request.on_output(std::move(last));
-    return id;
-  }
-  void cancel(uint64_t id) override { cancelled.push_back(id); }
-  void drain() override {}
-  EngineStats stats() const override { return {}; }
-
-  bool is_full = false;
-  uint64_t num_requests = 0;
-  std::vector<Request> requests;
-  std::vector<uint64_t> cancelled;
-
- private:
-  const std::vector<int32_t> ids_;
-  ModelDescription description_;
-};
-
-const std::shared_ptr<const Tokenizer>& tokenizer() {
-  static const auto tokenizer = Tokenizer::bundled_o200k_harmony();
-  return tokenizer;
-}
-
-ApiConfig config_of(Engine& engine) {
-  ApiConfig config;
-  config.engine = &engine;
-  config.tokenizer = tokenizer();
-  config.format = *make_format("harmony", tokenizer());
-  config.model_names = {"tiny"};
-  config.defaults.temperature = 0;
-  config.defaults.stop_token_ids = {200002, 199999, 200012};
-  return config;
-}
-
-std::vector<int32_t> ids_of(const std::string& text) {
-  return tokenizer()->encode_with_specials(text);
-}
-
 const std::string kChat = "/v1/chat/completions";
 const std::string kHi = R"("messages":[{"role":"user","content":"hi"}])";
 const std::string kWeather =
@@ -106,12 +26,6 @@ struct Streamed {
   int num_calls = 0;
   bool is_done = false;
 };
-std::string text_at(const std::string& json, const std::string& pointer) {
-  boost::json::error_code code;
-  const auto value = boost::json::parse(json, code);
-  const auto* found = code ? nullptr : value.find_pointer(pointer, code);
-  return found != nullptr && found->is_string() ? std::string(found->get_string().c_str()) : "";
-}
 Streamed put_together(const RecordedReply& reply) {
   Streamed all;
   for (const auto& [event, data] : reply.events) {
