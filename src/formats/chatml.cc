@@ -206,6 +206,14 @@ class Chatml final : public Format {
 
   std::vector<int32_t> stop_ids() const override { return rules_.stop_ids; }
 
+  // No channels: once </think> is there, <think> must not come again at once.
+  std::optional<ReasoningGate> reasoning_gate() const override {
+    if (!style_.has_thinking) return std::nullopt;
+    return ReasoningGate{.end_id = rules_.think_end,
+                         .channel_id = rules_.think_end,
+                         .reasoning_id = rules_.think_begin};
+  }
+
   std::string text_of(std::span<const int32_t> ids) const override {
     return tokenizer_->decode(ids);
   }

@@ -163,6 +163,8 @@ class Llama3 final : public Format {
 
   std::vector<int32_t> stop_ids() const override { return rules_.stop_ids; }
 
+  std::optional<ReasoningGate> reasoning_gate() const override { return std::nullopt; }
+
   std::string text_of(std::span<const int32_t> ids) const override {
     return tokenizer_->decode(ids);
   }

@@ -205,6 +205,16 @@ TEST(Markers, APromptThatOpensReasoningBeginsInIt) {
   EXPECT_EQ(answer.content, "a");
 }
 
+TEST(Markers, ReasoningCanBeEnded) {
+  const auto tokenizer = format_test::chatml_tokenizer();
+  const auto gate = family("chatml").format->reasoning_gate();
+  ASSERT_TRUE(gate.has_value());
+  EXPECT_EQ(gate->end_id, tokenizer->special_id("</think>"));
+  EXPECT_EQ(gate->reasoning_id, tokenizer->special_id("<think>"));
+  EXPECT_FALSE(make_format("chatml", tokenizer, "<|im_start|>").value()->reasoning_gate());
+  EXPECT_FALSE(family("llama3").format->reasoning_gate().has_value());
+}
+
 TEST(Markers, TranscriptsNameWhoSpeaks) {
   const auto roles_and_texts = [](std::string_view name, std::string_view stream) {
     const Family& f = family(name);
