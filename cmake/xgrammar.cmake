@@ -10,10 +10,8 @@ list(FILTER XGRAMMAR_SOURCES EXCLUDE REGEX "/cpp/tvm_ffi/")
 add_library(briar_xgrammar STATIC ${XGRAMMAR_SOURCES})
 target_include_directories(briar_xgrammar SYSTEM PUBLIC ${XGRAMMAR_DIR}/include ${XGRAMMAR_DIR}/3rdparty/dlpack/include)
 target_include_directories(briar_xgrammar PRIVATE ${XGRAMMAR_DIR}/3rdparty/picojson)
-target_compile_definitions(briar_xgrammar PRIVATE XGRAMMAR_ENABLE_CPPTRACE=0 XGRAMMAR_ENABLE_INTERNAL_CHECK=0)
+target_compile_definitions(briar_xgrammar PRIVATE XGRAMMAR_ENABLE_CPPTRACE=0 XGRAMMAR_ENABLE_INTERNAL_CHECK=0
+                           XGRAMMAR_LOG_CUSTOMIZE=1)
 # Optimised in every preset: a debug build of it takes seconds for a schema.
 target_compile_options(briar_xgrammar PRIVATE -w -O2 -fno-strict-aliasing)
 target_link_libraries(briar_xgrammar PRIVATE Threads::Threads)
-if(BRIAR_SANITIZE)
-  target_compile_options(briar_xgrammar PRIVATE -fsanitize=${BRIAR_SANITIZE} -fno-omit-frame-pointer -g1)
-endif()

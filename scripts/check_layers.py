@@ -19,6 +19,7 @@ ALLOWED = {
     "engine": BELOW_LAYERS | {"layers", "models", "kvcache", "briar"},
     "tokenizer": {"base"},
     "formats": {"base", "tokenizer"},
+    "grammar": {"base", "tokenizer", "formats", "briar"},
     "server": {"base", "tokenizer", "formats", "grammar", "briar"},
     "cli": BELOW_LAYERS | {"layers", "models", "kvcache", "engine", "tokenizer", "formats", "server", "briar"},
 }

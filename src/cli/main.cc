@@ -228,6 +228,8 @@ void add_serve(CLI::App& app, int& code) {
   sub->add_option("--grace", o->grace_s, "Seconds that answers get to finish after SIGTERM")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 86400.0));
+  sub->add_flag("--constrain", o->always_constrains,
+                "Keep every chat to its format's grammar, not only those that ask for a shape");
   sub->callback([o, &code] { code = run_serve(*o); });
 }
 

@@ -118,6 +118,7 @@ int run_serve(const ServeOptions& o) {
   ServerOptions server{.http = o.http,
                        .model_names = o.model_names,
                        .default_timeout_s = o.request_timeout_s,
+                       .always_constrains = o.always_constrains,
                        .grace_seconds = o.grace_s,
                        .version = kVersion};
   server.http.api_keys = read_api_keys(o);

@@ -22,6 +22,7 @@ struct ServeOptions {
   std::vector<std::string> model_names;
   double request_timeout_s = 0;
   double grace_s = 30;
+  bool always_constrains = false;
 };
 
 // Returns the exit code once a signal has ended the server; throws UserError.

@@ -79,7 +79,6 @@ struct GrammarCacheStats {
 struct GrammarOptions {
   int64_t max_cache_entries = 256;
   int64_t max_cache_bytes = int64_t{256} << 20;
-  int num_threads = 2;             // that one compilation uses
   double max_compile_seconds = 1;  // of one grammar
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "grammar/grammar.h"
 #include "server/api/openai_api.h"
 #include "server/http/http_server.h"
 #include "server/metrics.h"
@@ -160,12 +161,16 @@ void run_server(ServerOptions options, Engine& engine, std::shared_ptr<const Tok
     metrics.http_answered(method, route, status, seconds);
   };
   HttpServer server(std::move(options.http));
+  auto grammars = GrammarCompiler::create(format, tokenizer);
+  if (!grammars) throw UserError(grammars.error());
   OpenAiApi api({.engine = &engine,
                  .tokenizer = std::move(tokenizer),
                  .format = std::move(format),
                  .model_names = options.model_names,
                  .defaults = options.defaults,
                  .default_timeout_s = options.default_timeout_s,
+                 .grammars = std::move(*grammars),
+                 .always_constrains = options.always_constrains,
                  .limits = options.limits,
                  .observer = &metrics});
   for (HttpRoute& route : api.routes()) server.add(std::move(route));

@@ -20,6 +20,7 @@ struct ServerOptions {
   std::vector<std::string> model_names = {};
   SamplingDefaults defaults = {};
   double default_timeout_s = 0;  // of requests that set none; 0 = no deadline
+  bool always_constrains = false;  // every chat keeps to its format's grammar
   ApiLimits limits = {};
   double grace_seconds = 30;  // after SIGTERM, for the answers under way
   std::string version = {};
