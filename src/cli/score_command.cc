@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/json.h"
+#include "cli/chat_model.h"
 #include "cli/text_io.h"
 
 namespace briar {

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/file.h"
+#include "cli/chat_model.h"
 #include "cli/version.h"
 #include "engine/scripted_engine.h"
-#include "formats/registry.h"
 #include "server/server.h"
 
 namespace briar {
@@ -97,8 +97,7 @@ std::string model_name(const std::string& folder) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
-SamplingDefaults sampling_defaults(const std::string& model) {
-  const GenerationConfig config = load_generation_config(model);
+SamplingDefaults sampling_defaults(const GenerationConfig& config) {
   const SamplingParams p = sampling_params({}, config);
   return {.temperature = p.temperature,
           .top_p = p.top_p,
@@ -131,19 +130,15 @@ int run_serve(const ServeOptions& o) {
   if (server.model_names.empty()) {
     server.model_names = {model.empty() ? "scripted" : model_name(model)};
   }
-  const std::string model_type = model.empty() ? "gpt_oss" : read_model_type(model);
-  const auto tokenizer =
-      model.empty() ? Tokenizer::bundled_o200k_harmony() : load_tokenizer(model, model_type);
-  auto format = make_format_for_model(model_type, tokenizer);
-  if (!format) throw UserError(format.error());
-  if (!model.empty()) server.defaults = sampling_defaults(model);
+  const ChatModel chat = model.empty() ? bundled_chat_model() : load_chat_model(model);
+  if (!model.empty()) server.defaults = sampling_defaults(chat.defaults);
   ModelFlags flags = o.model;
-  flags.engine.num_token_ids = tokenizer->vocab_size();
+  flags.engine.num_token_ids = chat.tokenizer->vocab_size();
   const auto engine =
-      is_scripted
-          ? create_scripted_engine(std::string_view(o.engine).substr(kScripted.size()), *tokenizer)
-          : create_engine(flags);
-  run_server(std::move(server), *engine, tokenizer, *format);
+      is_scripted ? create_scripted_engine(std::string_view(o.engine).substr(kScripted.size()),
+                                           *chat.tokenizer)
+                  : create_engine(flags);
+  run_server(std::move(server), *engine, chat.tokenizer, chat.format);
   return 0;
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "cli/chat_model.h"
 #include "cli/text_io.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/utf8.h"
@@ -24,11 +25,8 @@ namespace {
 
 namespace bj = boost::json;
 
-std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& directory) {
-  if (directory.empty()) return Tokenizer::bundled_o200k_harmony();
-  auto loaded = Tokenizer::load(directory);
-  if (!loaded) throw UserError(loaded.error());
-  return *std::move(loaded);
+std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path) {
+  return path.empty() ? Tokenizer::bundled_o200k_harmony() : load_tokenizer(path);
 }
 
 std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text, bool specials) {
@@ -77,7 +75,7 @@ Result<std::string> convert_line(const Tokenizer& tokenizer, std::string_view li
 }
 
 void convert_lines(const TokenizeOptions& options) {
-  const auto tokenizer = open_tokenizer(options.tokenizer_dir);
+  const auto tokenizer = open_tokenizer(options.tokenizer);
   check_different_files(options.jsonl, options.out);
   TextInput input(options.jsonl);
   TextOutput output(options.out);
@@ -96,7 +94,7 @@ void convert_lines(const TokenizeOptions& options) {
 // Encodes the file again and again for about a second, at least three times, and reports the
 // median.
 void measure_encode(const TokenizeOptions& options) {
-  const auto tokenizer = open_tokenizer(options.tokenizer_dir);
+  const auto tokenizer = open_tokenizer(options.tokenizer);
   TextInput input(options.bench_file);
   TextOutput output(options.out);
   const std::string text = input.rest();

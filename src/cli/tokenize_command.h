@@ -8,9 +8,9 @@ namespace briar {
 // Exactly one of `jsonl` and `bench_file` is set; "-" is standard input. `out` empty: standard
 // output.
 struct TokenizeOptions {
-  std::string tokenizer_dir = {};  // empty: the bundled o200k_harmony
-  std::string jsonl = {};          // lines of {"text"} to encode or {"ids"} to decode
-  std::string bench_file = {};     // a text to encode on one thread
+  std::string tokenizer = {};   // a model folder or GGUF file; empty: the bundled o200k_harmony
+  std::string jsonl = {};       // lines of {"text"} to encode or {"ids"} to decode
+  std::string bench_file = {};  // a text to encode on one thread
   std::string out = {};
   bool specials = false;  // spellings of special tokens in the text become their ids
 };

@@ -1,37 +1,24 @@
 #include "cli/tokenize_command.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
+
+#include "cli/command_test_util.h"
 
 namespace briar {
 namespace {
 
-struct Outcome {
-  int code;
-  std::string out;
-  std::string err;
-};
-
-std::string temp_file(const std::string& name) {
-  // ctest runs cases as processes side by side.
-  return testing::TempDir() + "/briar_tokenize_" + std::to_string(getpid()) + "_" + name;
-}
+using command_test::Outcome;
+using command_test::temp_file;
 
 Outcome tokenize(const std::string& input, TokenizeOptions options, bool bench = false) {
   const std::string path = temp_file("in.jsonl");
-  std::ofstream(path, std::ios::binary) << input;
+  command_test::write_file(path, input);
   (bench ? options.bench_file : options.jsonl) = path;
   options.out = temp_file("out.jsonl");
-  testing::internal::CaptureStderr();
-  const int code = run_tokenize(options);
-  std::ifstream out(options.out, std::ios::binary);
-  return {code, std::string((std::istreambuf_iterator<char>(out)), {}),
-          testing::internal::GetCapturedStderr()};
+  return command_test::outcome_of([&] { return run_tokenize(options); }, options.out);
 }
 
 TEST(TokenizeCommand, EncodesAndDecodesLineByLine) {
@@ -57,10 +44,10 @@ TEST(TokenizeCommand, TakesATokenizerDirectory) {
   const std::string directory = BRIAR_ASSETS_DIR "/tokenizer";
   // tokenizer.json knows fewer special tokens than the bundled definition.
   const std::string line = "{\"text\": \"<|reserved_201087|>\"}\n";
-  EXPECT_EQ(tokenize(line, {.tokenizer_dir = directory, .specials = true}).out,
+  EXPECT_EQ(tokenize(line, {.tokenizer = directory, .specials = true}).out,
             "{\"ids\":[27,91,116758,62,667,47425,91,29]}\n");
   EXPECT_EQ(tokenize(line, {.specials = true}).out, "{\"ids\":[201087]}\n");
-  const Outcome missing = tokenize(line, {.tokenizer_dir = "/nowhere"});
+  const Outcome missing = tokenize(line, {.tokenizer = "/nowhere"});
   EXPECT_EQ(missing.code, 1);
   EXPECT_NE(missing.err.find("/nowhere"), std::string::npos) << missing.err;
 }

@@ -1,8 +1,9 @@
 // A chat format: how messages become a model's token ids and how its token ids become messages.
 //
 // A format is a renderer and a streaming parser behind one interface. To add one: a class that
-// implements Format, and one line in registry.cc. Formats know token ids and messages; they know
-// nothing of HTTP, and the engine knows nothing of them.
+// implements Format, and one line in registry.cc. docs/formats.md says what each of them has.
+// Formats know token ids and messages; they know nothing of HTTP, and the engine knows nothing of
+// them.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,8 @@ struct PromptRequest {
   std::vector<Message> messages;
   std::optional<std::string> instructions;  // before those of the history
   ReasoningEffort reasoning_effort = ReasoningEffort::kMedium;
+  // False: answer without reasoning, where the format can ask for that (Qwen3).
+  bool wants_reasoning = true;
   std::optional<std::string> date = current_date();  // nullopt: the prompt has no date
   std::vector<ToolDefinition> tools;
   std::vector<ResponseFormat> response_formats;

@@ -19,21 +19,6 @@ constexpr std::string_view kModelIdentity =
     "You are ChatGPT, a large language model trained by OpenAI.";
 constexpr std::string_view kKnowledgeCutoff = "2024-06";
 
-// Function names end up in a header and in a type declaration: what OpenAI's API accepts, and dots.
-Status check_tool_name(std::string_view name) {
-  const auto is_allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  };
-  if (!name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), is_allowed)) {
-    return Ok{};
-  }
-  Error error = make_error(
-      "tool name '{}' must be 1 to 64 characters out of letters, digits, '_', '-' and '.'", name);
-  error.param = "tools";
-  return error;
-}
-
 SystemContent system_content(const PromptRequest& request) {
   SystemContent content;
   content.model_identity = std::string(kModelIdentity);
@@ -236,7 +221,8 @@ Result<HarmonyTokens> HarmonyTokens::find(const Tokenizer& tokenizer) {
   return tokens;
 }
 
-Result<std::shared_ptr<const Format>> make_harmony(std::shared_ptr<const Tokenizer> tokenizer) {
+Result<std::shared_ptr<const Format>> make_harmony(std::shared_ptr<const Tokenizer> tokenizer,
+                                                   std::string_view /*chat_template*/) {
   CHECK(tokenizer != nullptr, "a format needs a tokenizer");
   auto tokens = HarmonyTokens::find(*tokenizer);
   if (!tokens) return tokens.error();

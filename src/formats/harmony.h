@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "base/result.h"
 #include "formats/format.h"
@@ -9,6 +10,8 @@
 
 namespace briar {
 
-Result<std::shared_ptr<const Format>> make_harmony(std::shared_ptr<const Tokenizer> tokenizer);
+// There are no variants: the template is not looked at.
+Result<std::shared_ptr<const Format>> make_harmony(std::shared_ptr<const Tokenizer> tokenizer,
+                                                   std::string_view chat_template);
 
 }  // namespace briar

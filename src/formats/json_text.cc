@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 namespace briar {
 namespace {
@@ -71,7 +72,84 @@ void append_value(std::string& out, const bj::value& value) {
   }
 }
 
+// Python's repr(): the digits of json_double(), but an exponent has a sign and two digits or more,
+// and there is one from 1e-5 down, not from 1e-6.
+std::string python_double(double value) {
+  const std::string text = json_double(value);
+  const size_t e = text.find('e');
+  if (e == text.npos) {
+    constexpr std::string_view kZeros = "0.0000";
+    const size_t zeros = text.find(kZeros);
+    if (zeros == text.npos || std::abs(value) >= 1e-4 || value == 0) return text;
+    const std::string digits = text.substr(zeros + kZeros.size());
+    return text.substr(0, zeros) + digits.substr(0, 1) +
+           (digits.size() > 1 ? "." + digits.substr(1) : "") + "e-05";
+  }
+  const int exponent = std::atoi(text.c_str() + e + 1);
+  return fmt::format("{}e{}{:02}", text.substr(0, e), exponent < 0 ? '-' : '+', std::abs(exponent));
+}
+
+class PythonWriter {
+ public:
+  explicit PythonWriter(int indent) : indent_(indent) {}
+
+  void write(const bj::value& value) {
+    if (const bj::array* array = value.if_array()) {
+      write_list('[', ']', *array, [&](const bj::value& item) { write(item); });
+    } else if (const bj::object* object = value.if_object()) {
+      write_list('{', '}', *object, [&](const bj::key_value_pair& item) {
+        append_quoted(out_, item.key());
+        out_ += ": ";
+        write(item.value());
+      });
+    } else if (const double* number = value.if_double()) {
+      out_ += python_double(*number);
+    } else {
+      append_value(out_, value);
+    }
+  }
+
+  std::string take() { return std::move(out_); }
+
+ private:
+  template <class List, class WriteItem>
+  void write_list(char open, char close, const List& list, WriteItem write_item) {
+    out_ += open;
+    if (list.empty()) {
+      out_ += close;
+      return;
+    }
+    ++depth_;
+    bool is_first = true;
+    for (const auto& item : list) {
+      if (!is_first) out_ += indent_ < 0 ? ", " : ",";
+      is_first = false;
+      break_line();
+      write_item(item);
+    }
+    --depth_;
+    break_line();
+    out_ += close;
+  }
+
+  void break_line() {
+    if (indent_ < 0) return;
+    out_ += '\n';
+    out_.append(static_cast<size_t>(indent_ * depth_), ' ');
+  }
+
+  const int indent_;
+  int depth_ = 0;
+  std::string out_;
+};
+
 }  // namespace
+
+std::string python_json(const bj::value& value, int indent) {
+  PythonWriter writer(indent);
+  writer.write(value);
+  return writer.take();
+}
 
 std::string compact_json(const bj::value& value) {
   std::string out;

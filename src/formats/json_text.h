@@ -17,4 +17,8 @@ std::string json_quote(std::string_view text);
 // The shortest text that reads back as the same number; always with a fraction or an exponent.
 std::string json_double(double value);
 
+// What Python's json.dumps(value, ensure_ascii=False, indent=indent) writes; `indent` < 0: None.
+// Chat templates put JSON into prompts this way.
+std::string python_json(const boost::json::value& value, int indent = -1);
+
 }  // namespace briar

@@ -1,5 +1,6 @@
 #include "formats/message.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -38,6 +39,20 @@ Result<ReasoningEffort> parse_reasoning_effort(std::string_view value) {
   Error error = make_error(
       "reasoning effort '{}' is not one of none, minimal, low, medium, high, xhigh", value);
   error.param = "reasoning_effort";
+  return error;
+}
+
+Status check_tool_name(std::string_view name) {
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  };
+  if (!name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), is_allowed)) {
+    return Ok{};
+  }
+  Error error = make_error(
+      "tool name '{}' must be 1 to 64 characters out of letters, digits, '_', '-' and '.'", name);
+  error.param = "tools";
   return error;
 }
 

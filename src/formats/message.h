@@ -36,6 +36,9 @@ struct ToolDefinition {
   std::shared_ptr<const boost::json::value> parameters;  // a JSON schema; null: takes no argument
 };
 
+// Function names end up in headers and declarations: 1 to 64 letters, digits, '_', '-' and '.'.
+Status check_tool_name(std::string_view name);
+
 struct ToolNamespace {
   std::string name;
   std::optional<std::string> description;

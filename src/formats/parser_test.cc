@@ -1,20 +1,12 @@
 // The tolerant parser on malformed streams, and its invariants on random ones.
-#include <gtest/gtest.h>
-
-#include <boost/json.hpp>
 #include <random>
 
+#include "formats/harmony_test_support.h"
 #include "formats/message_json.h"
-#include "formats/test_support.h"
 #include "tokenizer/utf8.h"
 
 namespace briar {
 namespace {
-
-using format_test::Answer;
-using format_test::harmony;
-using format_test::parse;
-using format_test::structured;
 
 struct Case {
   const char* name;

@@ -1,19 +1,11 @@
 // What users of other engines reported, group H: the inputs and the right behaviour.
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <boost/json.hpp>
 
+#include "formats/harmony_test_support.h"
 #include "formats/message.h"
-#include "formats/test_support.h"
 
 namespace briar {
 namespace {
-
-using format_test::Answer;
-using format_test::harmony;
-using format_test::parse;
-using format_test::structured;
 
 constexpr int32_t kReturn = 200002;
 constexpr int32_t kConstrain = 200003;

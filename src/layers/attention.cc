@@ -5,21 +5,6 @@
 
 namespace briar {
 
-Rope::Rope(const RopeParams& params) : attention_factor_(params.attention_factor) {
-  for (const double f : rope_inv_frequencies(params))
-    inv_frequencies_.push_back(static_cast<float>(f));
-}
-
-TensorView Rope::table(Stream& stream, Arena& workspace, const TensorView& positions) const {
-  const TensorView out = workspace.tensor(
-      DType::kFp32, {positions.size(0), 2 * static_cast<int64_t>(inv_frequencies_.size())});
-  rope_table(stream, {.positions = positions,
-                      .inv_frequencies = inv_frequencies_,
-                      .attention_factor = attention_factor_,
-                      .cos_sin = out});
-  return out;
-}
-
 PartialSum Attention::forward(const ForwardContext& ctx, const TensorView& x) const {
   const int64_t num_tokens = x.size(0);
   const ForwardBatch::Kv& kv = ctx.batch.kv[static_cast<size_t>(kv_kind)];
@@ -33,7 +18,10 @@ PartialSum Attention::forward(const ForwardContext& ctx, const TensorView& x) co
                              .slots = kv.slots,
                              .q = q,
                              .k_cache = cache.k,
-                             .v_cache = cache.v});
+                             .v_cache = cache.v,
+                             .q_norm = q_norm.weight,
+                             .k_norm = k_norm.weight,
+                             .norm_eps = q_norm.eps});
   const TensorView out =
       ctx.workspace.tensor(ctx.precision.activations, {num_tokens, num_q_heads, head_dim});
   attention(ctx.stream, {.q = q,

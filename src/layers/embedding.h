@@ -2,11 +2,15 @@
 #pragma once
 
 #include "layers/context.h"
+#include "layers/linear.h"
 
 namespace briar {
 
 struct Embedding {
   TensorView table;  // [vocab_size, hidden_size]
+
+  // The head of a model that ties it to its embedding.
+  Linear tied_head() const { return {table, {}}; }
 
   // Returns [num_tokens, hidden_size] fp32 in the workspace.
   TensorView forward(const ForwardContext& ctx) const;

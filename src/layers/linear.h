@@ -9,6 +9,8 @@ struct Linear {
   TensorView weight;  // [out_features, in_features] fp32 or bf16
   TensorView bias;    // [out_features]; absent = none
 
+  int64_t num_bytes() const { return weight.num_bytes() + bias.num_bytes(); }
+
   // x: [num_tokens, in_features]; returns [num_tokens, out_features] in `out_dtype`, in the
   // workspace.
   TensorView forward(const ForwardContext& ctx, const TensorView& x, DType out_dtype) const;

@@ -8,9 +8,12 @@
 
 #include "layers/attention.h"
 #include "layers/embedding.h"
+#include "layers/layer_weights.h"
 #include "layers/linear.h"
 #include "layers/moe.h"
 #include "layers/norm.h"
+#include "layers/rope.h"
+#include "models/layer_types.h"
 #include "weights/rope_config.h"
 
 namespace briar {
@@ -25,39 +28,14 @@ struct GptOssConfig {
   int64_t window, max_model_len;
   float rms_norm_eps, swiglu_limit;
   std::vector<bool> is_window_layer;
-  RopeParams rope;
+  RopeScaling rope;
 };
 
-RopeParams read_rope_params(const HfConfig& hf, int64_t head_dim) {
-  // gpt-oss without its scaling gives fluent nonsense beyond 4,096 tokens: a folder that lost it is
-  // refused.
-  const RopeScaling scaling = read_rope_of_kind(hf, RopeKind::kYarn);
-  return {.rotary_dim = static_cast<int>(head_dim),
-          .theta = scaling.theta,
-          .factor = scaling.factor,
-          .beta_fast = scaling.beta_fast,
-          .beta_slow = scaling.beta_slow,
-          .original_max_position = static_cast<double>(scaling.original_max_position_embeddings),
-          .truncate = scaling.truncate,
-          .attention_factor = scaling.attention_scale()};
-}
-
-std::vector<bool> read_layer_types(const HfConfig& hf, int64_t num_layers) {
+// Every other layer, beginning with the first, has a window unless the file says otherwise.
+std::vector<bool> read_window_layers(const HfConfig& hf, int64_t num_layers) {
+  if (const auto types = read_layer_types(hf, num_layers)) return *types;
   std::vector<bool> is_window;
-  if (!hf.has("layer_types")) {
-    for (int64_t i = 0; i < num_layers; ++i) is_window.push_back(i % 2 == 0);
-    return is_window;
-  }
-  for (const std::string& type : hf.strings("layer_types")) {
-    if (type != "sliding_attention" && type != "full_attention") {
-      hf.fail("layer_types", "but only sliding_attention and full_attention are known");
-    }
-    is_window.push_back(type == "sliding_attention");
-  }
-  if (static_cast<int64_t>(is_window.size()) != num_layers) {
-    hf.fail("layer_types", fmt::format("which has {} entries for num_hidden_layers = {}",
-                                       is_window.size(), num_layers));
-  }
+  for (int64_t i = 0; i < num_layers; ++i) is_window.push_back(i % 2 == 0);
   return is_window;
 }
 
@@ -76,11 +54,14 @@ GptOssConfig read_config(const HfConfig& hf) {
   c.window = hf.integer("sliding_window", {1, 1 << 20});
   c.rms_norm_eps = static_cast<float>(hf.real_or("rms_norm_eps", 1e-5, {0, 1}));
   c.swiglu_limit = static_cast<float>(hf.real_or("swiglu_limit", 7.0, {0, 1e6}));
-  c.is_window_layer = read_layer_types(hf, c.num_layers);
-  c.rope = read_rope_params(hf, c.head_dim);
-  c.max_model_len = hf.integer_or(
-      "max_position_embeddings", static_cast<int64_t>(c.rope.original_max_position * c.rope.factor),
-      {1, int64_t{1} << 30});
+  c.is_window_layer = read_window_layers(hf, c.num_layers);
+  // gpt-oss without its scaling gives fluent nonsense beyond 4,096 tokens: a folder that lost it is
+  // refused.
+  c.rope = read_rope_of_kind(hf, RopeKind::kYarn);
+  const double stretched =
+      static_cast<double>(c.rope.original_max_position_embeddings) * c.rope.factor;
+  c.max_model_len = hf.integer_or("max_position_embeddings", static_cast<int64_t>(stretched),
+                                  {1, int64_t{1} << 30});
   if (c.num_q_heads % c.num_kv_heads != 0) {
     hf.fail("num_attention_heads",
             fmt::format("which is not a multiple of num_key_value_heads = {}", c.num_kv_heads));
@@ -121,15 +102,15 @@ class GptOssWeights {
       : c_(config),
         precision_(precision),
         loader_(loader),
+        layers_(precision, loader),
         is_original_(loader.has("embedding.weight")) {}
 
-  TensorView embedding() {
-    return dense(is_original_ ? "embedding.weight" : "model.embed_tokens.weight",
-                 {c_.vocab_size, c_.hidden_size});
+  Embedding embedding() {
+    return layers_.embedding(is_original_ ? "embedding" : "model.embed_tokens", c_.vocab_size,
+                             c_.hidden_size);
   }
-  TensorView head() {
-    return dense(is_original_ ? "unembedding.weight" : "lm_head.weight",
-                 {c_.vocab_size, c_.hidden_size});
+  Linear head() {
+    return layers_.linear(is_original_ ? "unembedding" : "lm_head", c_.vocab_size, c_.hidden_size);
   }
   RmsNorm final_norm() { return norm(is_original_ ? "norm.scale" : "model.norm.weight"); }
 
@@ -143,35 +124,25 @@ class GptOssWeights {
   }
 
  private:
-  // bf16, or what the file has where the precision keeps that.
-  DType dense_dtype(const std::string& name) const {
-    if (!precision_.keeps_stored_weights) return DType::kBf16;
-    return loader_.stored_dtype(name).value_or(DType::kFp32) == DType::kBf16 ? DType::kBf16
-                                                                             : DType::kFp32;
+  RmsNorm norm(const std::string& name) {
+    return layers_.norm(name, c_.hidden_size, c_.rms_norm_eps);
   }
-  TensorView dense(const std::string& name, std::initializer_list<int64_t> shape) {
-    return loader_.dense(name, shape, dense_dtype(name));
-  }
-  RmsNorm norm(const std::string& name) { return {dense(name, {c_.hidden_size}), c_.rms_norm_eps}; }
-  Linear linear(const std::string& p, int64_t rows, int64_t columns) {
-    return {dense(p + "weight", {rows, columns}), dense(p + "bias", {rows})};
+  Linear linear(const std::string& prefix, int64_t rows, int64_t columns) {
+    return layers_.linear(prefix, rows, columns, true);
   }
 
   Linear qkv(const std::string& p, int64_t q_rows, int64_t kv_rows) {
-    if (is_original_) return linear(p + "qkv.", q_rows + 2 * kv_rows, c_.hidden_size);
-    auto stack = [&](const char* part, int64_t columns) {
-      const std::string q = p + "q_proj." + part, k = p + "k_proj." + part,
-                        v = p + "v_proj." + part;
-      return loader_.stacked({{q, q_rows}, {k, kv_rows}, {v, kv_rows}}, columns, dense_dtype(q));
-    };
-    return {stack("weight", c_.hidden_size), stack("bias", -1)};
+    if (is_original_) return linear(p + "qkv", q_rows + 2 * kv_rows, c_.hidden_size);
+    return layers_.stacked(
+        {{p + "q_proj", q_rows}, {p + "k_proj", kv_rows}, {p + "v_proj", kv_rows}}, c_.hidden_size,
+        true);
   }
 
   Attention attention(const std::string& p, int64_t i) {
     const int64_t q_rows = c_.num_q_heads * c_.head_dim, kv_rows = c_.num_kv_heads * c_.head_dim;
     const bool is_window = c_.is_window_layer[static_cast<size_t>(i)];
     return {.qkv_proj = qkv(p, q_rows, kv_rows),
-            .o_proj = linear(p + (is_original_ ? "out." : "o_proj."), c_.hidden_size, q_rows),
+            .o_proj = linear(p + (is_original_ ? "out" : "o_proj"), c_.hidden_size, q_rows),
             .sinks = loader_.dense(p + "sinks", {c_.num_q_heads}, DType::kFp32),
             .num_q_heads = c_.num_q_heads,
             .head_dim = c_.head_dim,
@@ -188,17 +159,17 @@ class GptOssWeights {
     const std::string bias = is_original_ ? original + "bias" : p + "_bias";
     WeightLoader::ExpertWeights w;
     if (!is_original_ && loader_.has(p)) {  // fine-tuned checkpoints that were saved in bf16
-      const DType dtype = precision_.keeps_stored_weights ? dense_dtype(p) : DType::kBf16;
+      const DType dtype = layers_.dense_dtype(p);
       w = loader_.transposed_experts(p, c_.num_experts, rows, columns, dtype);
     } else {
       w = loader_.mxfp4_experts(blocks, scales, c_.num_experts, rows, columns, precision_.experts);
     }
-    return {w.values, w.scales, dense(bias, {c_.num_experts, rows})};
+    return {w.values, w.scales, layers_.dense(bias, {c_.num_experts, rows})};
   }
 
   Moe moe(const std::string& p) {
     return {.router_proj =
-                linear(p + (is_original_ ? "gate." : "router."), c_.num_experts, c_.hidden_size),
+                linear(p + (is_original_ ? "gate" : "router"), c_.num_experts, c_.hidden_size),
             .gate_up_proj = experts(p + "experts.gate_up_proj", p + "mlp1_",
                                     2 * c_.intermediate_size, c_.hidden_size),
             .down_proj =
@@ -210,6 +181,7 @@ class GptOssWeights {
   const GptOssConfig& c_;
   const Precision& precision_;
   WeightLoader& loader_;
+  LayerWeights layers_;
   bool is_original_;
 };
 
@@ -226,12 +198,12 @@ PartialSum GptOssLayer::forward(const ForwardContext& ctx, PartialSum x, const T
 class GptOss final : public Model {
  public:
   GptOss(const GptOssConfig& config, const Precision& precision, WeightLoader& loader)
-      : config_(config), precision_(precision), rope_(config.rope) {
+      : config_(config), precision_(precision), rope_(config.rope, config.head_dim) {
     GptOssWeights weights(config_, precision_, loader);
-    embedding_ = {weights.embedding()};
+    embedding_ = weights.embedding();
     for (int64_t i = 0; i < config_.num_layers; ++i) layers_.push_back(weights.layer(i));
     final_norm_ = weights.final_norm();
-    head_ = {weights.head(), {}};
+    head_ = weights.head();
     fill_info();
   }
 
@@ -294,12 +266,11 @@ void GptOss::fill_info() {
            .head_dim = c.head_dim,
            .window = static_cast<int>(c.window),
            .layer_kinds = {},
-           .bytes_per_token = head_.weight.num_bytes() + final_norm_.weight.num_bytes()};
-  auto dense = [](const Linear& l) { return l.weight.num_bytes() + l.bias.num_bytes(); };
+           .bytes_per_token = head_.num_bytes() + final_norm_.weight.num_bytes()};
   for (const GptOssLayer& l : layers_) {
     info_.layer_kinds.push_back(l.attn.kv_kind);
-    info_.bytes_per_token += dense(l.attn.qkv_proj) + dense(l.attn.o_proj) +
-                             dense(l.moe.router_proj) + l.input_norm.weight.num_bytes() +
+    info_.bytes_per_token += l.attn.qkv_proj.num_bytes() + l.attn.o_proj.num_bytes() +
+                             l.moe.router_proj.num_bytes() + l.input_norm.weight.num_bytes() +
                              l.post_attn_norm.weight.num_bytes();
     for (const ExpertProjection* e : {&l.moe.gate_up_proj, &l.moe.down_proj}) {
       info_.bytes_per_token +=

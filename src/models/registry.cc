@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/gpt_oss.h"
+#include "models/llama.h"
 
 namespace briar {
 namespace {
@@ -14,7 +15,9 @@ struct Entry {
 };
 
 constexpr Entry kModels[] = {
-    {"GptOssForCausalLM", "gpt_oss", make_gpt_oss},
+    {"GptOssForCausalLM", "gpt_oss", make_gpt_oss},  {"LlamaForCausalLM", "llama", make_llama},
+    {"MistralForCausalLM", "mistral", make_mistral}, {"Qwen2ForCausalLM", "qwen2", make_qwen2},
+    {"Qwen3ForCausalLM", "qwen3", make_qwen3},
 };
 
 }  // namespace

@@ -157,20 +157,29 @@ TEST(TokenizerJson, RefusesWhatItWouldNotDoExactly) {
   };
   expect_refused("model.type is \"Unigram\"", [&](auto& r) { model(r)["type"] = "Unigram"; });
   expect_refused("model.dropout", [&](auto& r) { model(r)["dropout"] = 0.1; });
-  expect_refused("model.unk_token", [&](auto& r) { model(r)["unk_token"] = "<unk>"; });
-  expect_refused("byte_fallback", [&](auto& r) { model(r)["byte_fallback"] = true; });
-  expect_refused("ignore_merges", [&](auto& r) { model(r).erase("ignore_merges"); });
-  expect_refused("normalizer", [&](auto& r) { r["normalizer"] = {{"type", "NFC"}}; });
-  expect_refused("pre_tokenizer", [&](auto& r) { r.erase("pre_tokenizer"); });
-  expect_refused("pre_tokenizer", [&](auto& r) {
-    r["pre_tokenizer"].at("pretokenizers").at(0).at("pattern").as_object()["Regex"] = "\\w+";
+  const auto step = [](bj::object& root, size_t i) -> bj::object& {
+    return root["pre_tokenizer"].at("pretokenizers").at(i).as_object();
+  };
+  expect_refused("model.unk_token is \"<unk>\", which is no special",
+                 [&](auto& r) { model(r)["unk_token"] = "<unk>"; });
+  expect_refused("the normalizer {\"type\":\"Lowercase\"}", [&](auto& r) {
+    r["normalizer"] = {{"type", "Lowercase"}};
   });
-  expect_refused("pre_tokenizer", [&](auto& r) {
-    r["pre_tokenizer"].at("pretokenizers").at(1).as_object()["add_prefix_space"] = true;
+  expect_refused("neither byte-level nor", [&](auto& r) { r.erase("pre_tokenizer"); });
+  expect_refused("the pre_tokenizer Whitespace is not supported", [&](auto& r) {
+    r["pre_tokenizer"] = {{"type", "Whitespace"}};
   });
-  expect_refused("added_tokens[0] \"<|end|>\" is not special",
-                 [&](auto& r) { added(r)["special"] = false; });
-  expect_refused("lstrip", [&](auto& r) { added(r)["lstrip"] = true; });
+  expect_refused("the regular expression ( is wrong at byte 1: missing closing parenthesis",
+                 [&](auto& r) { step(r, 0)["pattern"].as_object()["Regex"] = "("; });
+  expect_refused("not by a regular expression", [&](auto& r) {
+    step(r, 0)["pattern"] = {{"String", " "}};
+  });
+  expect_refused("behavior \"MergedWithNext\"",
+                 [&](auto& r) { step(r, 0)["behavior"] = "MergedWithNext"; });
+  expect_refused("adds a space", [&](auto& r) { step(r, 1)["add_prefix_space"] = true; });
+  expect_refused("goes on behind ByteLevel", [&](auto& r) {
+    r["pre_tokenizer"].at("pretokenizers").as_array().push_back(step(r, 0));
+  });
   expect_refused("no content", [&](auto& r) { added(r).erase("content"); });
   expect_refused("the id of token \"<|end|>\" is -1", [&](auto& r) { added(r)["id"] = -1; });
   expect_refused("twice", [&](auto& r) { r["added_tokens"].as_array().push_back(added(r)); });
@@ -180,16 +189,41 @@ TEST(TokenizerJson, RefusesWhatItWouldNotDoExactly) {
                  [&](auto& r) { model(r)["vocab"].as_object()["x y"] = 258; });
   expect_refused("the id of token \"xy\" is 1E99",
                  [&](auto& r) { model(r)["vocab"].as_object()["xy"] = 1e99; });
-  expect_refused("single byte 0x61", [&](auto& r) { model(r)["vocab"].as_object().erase("a"); });
   expect_refused("model.merges is not an array", [&](auto& r) { model(r).erase("merges"); });
   expect_refused("model.merges[1] is not a pair",
                  [&](auto& r) { model(r)["merges"].as_array()[1] = 5; });
-  expect_refused("model.merges[1] is not two tokens",
+  expect_refused("merge 1 is not two tokens that make a third",
                  [&](auto& r) { model(r)["merges"].as_array()[1] = "a c"; });
-  expect_refused("model.merges[1] is out of order",
-                 [&](auto& r) { model(r)["merges"].as_array()[1] = "a b"; });
-  expect_refused("has 1 entries, but the vocabulary implies 2",
-                 [&](auto& r) { model(r)["merges"].as_array().pop_back(); });
+  expect_refused("merge 2 is there twice", [&](auto& r) {
+    model(r)["merges"].as_array().emplace_back("a b");
+    model(r)["merges"].as_array().emplace_back("ab c");
+  });
+}
+
+// The list of merges decides, not the ids: "ab" has no merge here, so only the whole piece is it.
+TEST(TokenizerJson, MergesAreThoseOfTheList) {
+  bj::object root = small_tokenizer();
+  bj::object& model = root["model"].as_object();
+  model["merges"] = bj::array{"b c", "a bc"};
+  model["vocab"].as_object()["bc"] = 258;
+  EXPECT_EQ(load_text(bj::serialize(root)).value()->encode("ab abcd"),
+            (std::vector<int32_t>{256, ' ', 257, 'd'}));
+  model["ignore_merges"] = false;
+  EXPECT_EQ(load_text(bj::serialize(root)).value()->encode("ab abcd"),
+            (std::vector<int32_t>{'a', 'b', ' ', 257, 'd'}));
+}
+
+TEST(TokenizerJson, AByteWithoutATokenIsDroppedOrUnknown) {
+  bj::object root = small_tokenizer();
+  bj::object& model = root["model"].as_object();
+  model["vocab"].as_object().erase("z");
+  EXPECT_EQ(load_text(bj::serialize(root)).value()->encode("azzb"), (std::vector<int32_t>{256}));
+  model["unk_token"] = "<|end|>";
+  EXPECT_EQ(load_text(bj::serialize(root)).value()->encode("azzb"),
+            (std::vector<int32_t>{'a', 300, 300, 'b'}));
+  model["fuse_unk"] = true;
+  EXPECT_EQ(load_text(bj::serialize(root)).value()->encode("azzb"),
+            (std::vector<int32_t>{'a', 300, 'b'}));
 }
 
 TEST(TokenizerJson, RefusesBadJsonWithItsPlace) {

@@ -23,6 +23,7 @@ SpecialTokens::SpecialTokens(std::vector<std::pair<std::string, int32_t>> tokens
     CHECK(!spelling.empty(), "special token {} has an empty spelling", id);
     by_id_.emplace_back(id, spelling);
     sizes_.push_back(spelling.size());
+    is_first_byte_[static_cast<uint8_t>(spelling[0])] = true;
   }
   const auto id_less = [](const auto& a, const auto& b) { return a.first < b.first; };
   const auto id_equal = [](const auto& a, const auto& b) { return a.first == b.first; };
@@ -59,6 +60,7 @@ std::optional<SpecialTokens::Match> SpecialTokens::find(std::string_view text, s
   for (size_t begin = from; begin < text.size(); ++begin) {
     begin = text.find(common_prefix_, begin);
     if (begin >= text.size()) return std::nullopt;
+    if (!is_first_byte_[static_cast<uint8_t>(text[begin])]) continue;
     for (const size_t size : sizes_) {
       if (size > text.size() - begin) continue;
       const auto id = id_of(text.substr(begin, size));

@@ -1,6 +1,7 @@
 // Special tokens: their spellings and where these stand in a text.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@ class SpecialTokens {
 
   std::optional<int32_t> id_of(std::string_view spelling) const;
   std::optional<std::string_view> spelling_of(int32_t id) const;
+  bool empty() const { return by_spelling_.empty(); }
   // One more than the largest id; 0 if there are none.
   int32_t end_id() const { return by_id_.empty() ? 0 : by_id_.back().first + 1; }
 
@@ -36,6 +38,7 @@ class SpecialTokens {
   std::vector<std::pair<int32_t, std::string>> by_id_;        // sorted, canonical spellings
   std::vector<size_t> sizes_;                                 // of spellings, descending, distinct
   std::string common_prefix_;                                 // of all spellings
+  std::array<bool, 256> is_first_byte_{};                     // of some spelling
 };
 
 // Number of ordinary tokens of o200k_base; the special tokens of o200k_harmony follow them.

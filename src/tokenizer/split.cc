@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "tokenizer/unicode_classes.h"
 #include "tokenizer/utf8.h"
@@ -83,8 +84,9 @@ const char* word_end(const char* p, const char* end) {
   return skip_contraction(last_both_end != nullptr ? last_both_end : p, end);
 }
 
-const char* number_end(const char* p, const char* end) {
-  for (int i = 0; i < 3 && p < end; ++i) {
+// \p{N}{1,limit}
+const char* number_end(const char* p, const char* end, size_t limit) {
+  for (size_t i = 0; i < limit && p < end; ++i) {
     const Char c = char_at(p, end);
     if (c.char_class != CharClass::kNumber) break;
     p += c.length;
@@ -92,15 +94,48 @@ const char* number_end(const char* p, const char* end) {
   return p;
 }
 
-// [^\s\p{L}\p{N}]+[\r\n/]*
-const char* symbols_end(const char* p, const char* end) {
+inline bool is_symbol(CharClass c) { return c == CharClass::kOther || c == CharClass::kMark; }
+inline bool is_space(CharClass c) { return c == CharClass::kSpace || c == CharClass::kNewline; }
+inline bool is_letter(CharClass c) { return c >= CharClass::kUpper && c <= CharClass::kBothCases; }
+
+// [^\s\p{L}\p{N}]+
+const char* symbol_run_end(const char* p, const char* end) {
   while (p < end) {
     const Char c = char_at(p, end);
-    if (c.char_class != CharClass::kOther && c.char_class != CharClass::kMark) break;
+    if (!is_symbol(c.char_class)) break;
     p += c.length;
   }
-  while (p < end && (*p == '\r' || *p == '\n' || *p == '/')) ++p;
   return p;
+}
+
+// [^\s\p{L}\p{N}]+[\r\n]*, and with / in the second class
+const char* symbols_end(const char* p, const char* end, bool takes_slashes) {
+  p = symbol_run_end(p, end);
+  while (p < end && (*p == '\r' || *p == '\n' || (takes_slashes && *p == '/'))) ++p;
+  return p;
+}
+
+// \p{L}+
+const char* letters_end(const char* p, const char* end) {
+  while ((p = skip_ascii_lower(p, end)) < end) {
+    const Char c = char_at(p, end);
+    if (!is_letter(c.char_class)) break;
+    p += c.length;
+  }
+  return p;
+}
+
+// \s+(?!\S)|\s+ at a white space.
+const char* plain_space_end(const char* p, const char* end) {
+  const char* const begin = p;
+  const char* last_start = p;
+  while (p < end) {
+    const Char c = char_at(p, end);
+    if (!is_space(c.char_class)) break;
+    last_start = p;
+    p += c.length;
+  }
+  return p == end || last_start == begin ? p : last_start;
 }
 
 // The last three alternatives at a white space that starts neither a word nor symbols.
@@ -110,7 +145,7 @@ const char* white_space_end(const char* p, const char* end) {
   const char* last_start = p;
   while (p < end) {
     const Char c = char_at(p, end);
-    if (c.char_class != CharClass::kSpace && c.char_class != CharClass::kNewline) break;
+    if (!is_space(c.char_class)) break;
     last_start = p;
     p += c.length;
     if (c.char_class == CharClass::kNewline) last_newline_end = p;
@@ -119,21 +154,104 @@ const char* white_space_end(const char* p, const char* end) {
   return p == end || last_start == begin ? p : last_start;
 }
 
+template <size_t kMaxDigits>
+const char* llama3_like_piece_end(const char* begin, const char* end) {
+  const Char first = char_at(begin, end);
+  if (is_letter(first.char_class)) return letters_end(begin, end);
+  if (first.char_class == CharClass::kNumber) return number_end(begin, end, kMaxDigits);
+  if (first.char_class == CharClass::kNewline) return white_space_end(begin, end);
+  if (*begin == '\'') {
+    const char* const contraction_end = skip_contraction(begin, end);
+    if (contraction_end != begin) return contraction_end;
+  }
+  // A space or a symbol: letters may follow it in the same piece.
+  const char* const next = begin + first.length;
+  if (next == end) return end;
+  const CharClass second = char_at(next, end).char_class;
+  if (is_letter(second)) return letters_end(next, end);
+  if (is_symbol(first.char_class)) return symbols_end(begin, end, false);
+  if (*begin == ' ' && is_symbol(second)) return symbols_end(next, end, false);
+  return white_space_end(begin, end);
+}
+
+// 's 't 're 've 'm 'll 'd, in lower case only.
+const char* skip_lower_contraction(const char* p, const char* end) {
+  const std::string_view rest(p, static_cast<size_t>(end - p));
+  for (const std::string_view word : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"}) {
+    if (rest.starts_with(word)) return p + word.size();
+  }
+  return p;
+}
+
 }  // namespace
+
+const char* llama3_piece_end(const char* begin, const char* end) {
+  return llama3_like_piece_end<3>(begin, end);
+}
+
+const char* qwen2_piece_end(const char* begin, const char* end) {
+  return llama3_like_piece_end<1>(begin, end);
+}
+
+const char* gpt2_piece_end(const char* begin, const char* end) {
+  if (*begin == '\'') {
+    const char* const contraction_end = skip_lower_contraction(begin, end);
+    if (contraction_end != begin) return contraction_end;
+  }
+  const char* const run = *begin == ' ' && begin + 1 < end ? begin + 1 : begin;
+  const CharClass c = char_at(run, end).char_class;
+  if (is_letter(c)) return letters_end(run, end);
+  if (c == CharClass::kNumber) return number_end(run, end, std::string_view::npos);
+  if (is_symbol(c)) return symbol_run_end(run, end);
+  return plain_space_end(begin, end);
+}
+
+const char* single_digit_piece_end(const char* begin, const char* end) {
+  const char* p = begin;
+  while (p < end) {
+    const Char c = char_at(p, end);
+    if (c.char_class == CharClass::kNumber) return p == begin ? p + c.length : p;
+    p += c.length;
+  }
+  return end;
+}
+
+const char* digits_piece_end(const char* begin, const char* end) {
+  const bool is_number = char_at(begin, end).char_class == CharClass::kNumber;
+  const char* p = begin;
+  while (p < end) {
+    const Char c = char_at(p, end);
+    if ((c.char_class == CharClass::kNumber) != is_number) break;
+    p += c.length;
+  }
+  return p;
+}
+
+const char* word_piece_end(const char* begin, const char* end) {
+  const char* p = begin;
+  while (p < end && *p == ' ') ++p;
+  while (p < end && *p != ' ') ++p;
+  return p;
+}
+
+const char* space_piece_end(const char* begin, const char* end) {
+  const char* p = begin + 1;
+  while (p < end && *p != ' ') ++p;
+  return p;
+}
 
 const char* piece_end(const char* begin, const char* end) {
   const Char first = char_at(begin, end);
   if (in_word(first.char_class)) return word_end(begin, end);
-  if (first.char_class == CharClass::kNumber) return number_end(begin, end);
+  if (first.char_class == CharClass::kNumber) return number_end(begin, end, 3);
   if (first.char_class == CharClass::kNewline) return white_space_end(begin, end);
   // A space or a symbol: a word may follow it in the same piece.
   const char* const next = begin + first.length;
-  const bool is_symbol = first.char_class == CharClass::kOther;
   if (next == end) return end;
   const CharClass second = char_at(next, end).char_class;
   if (in_word(second)) return word_end(next, end);
-  if (is_symbol) return symbols_end(begin, end);
-  if (*begin == ' ' && second == CharClass::kOther) return symbols_end(next, end);
+  if (first.char_class == CharClass::kOther) return symbols_end(begin, end, true);
+  if (*begin == ' ' && second == CharClass::kOther) return symbols_end(next, end, true);
   return white_space_end(begin, end);
 }
 

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <unordered_map>
 
 #include "tokenizer/split.h"
@@ -11,12 +10,6 @@
 
 namespace briar {
 namespace {
-
-double seconds_of(const auto& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // Byte-pair merging as it is defined, on a map of byte strings: join the pair of lowest rank,
 // leftmost first, until no pair is a token.
@@ -183,7 +176,7 @@ TEST(Tokenizer, AMegabyteOfOneCharacterTakesUnderASecond) {
     std::string text;
     while (text.size() < 1000000) text += c;
     std::vector<int32_t> ids;
-    const double seconds = seconds_of([&] { ids = tokenizer->encode(text); });
+    const double seconds = test::cpu_seconds_of([&] { ids = tokenizer->encode(text); });
     EXPECT_EQ(tokenizer->decode_bytes(ids).value(), text);
     EXPECT_LT(seconds, 1.0) << testing::PrintToString(c);
   }
@@ -219,7 +212,8 @@ TEST(Users, T03_RunsOfSpacesSlashesMixedCasesAndALongWord) {
   };
   const auto best_seconds = [&](const std::string& text) {
     double best = 1e9;
-    for (int i = 0; i < 5; ++i) best = std::min(best, seconds_of([&] { tokenizer->encode(text); }));
+    for (int i = 0; i < 5; ++i)
+      best = std::min(best, test::cpu_seconds_of([&] { tokenizer->encode(text); }));
     return best;
   };
   const double short_run = best_seconds(letters(10000));

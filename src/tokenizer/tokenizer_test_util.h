@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
+#include <ctime>
 #include <fstream>
 #include <memory>
 #include <random>
@@ -39,6 +40,14 @@ inline std::shared_ptr<const Tokenizer> hf_tokenizer() {
   static const auto tokenizer =
       Tokenizer::load_tokenizer_json(asset("tokenizer/tokenizer.json")).value();
   return tokenizer;
+}
+
+// Processor time, so that a busy machine changes nothing.
+template <class Work>
+double cpu_seconds_of(Work work) {
+  const std::clock_t start = std::clock();
+  work();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
 inline std::string utf8(char32_t c) {

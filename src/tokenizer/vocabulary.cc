@@ -15,7 +15,16 @@ void TokenBytes::add(std::string_view token) {
   ends_.push_back(static_cast<uint32_t>(bytes_.size()));
 }
 
-Result<Vocabulary> Vocabulary::build(TokenBytes tokens, std::string_view source) {
+namespace {
+
+bool is_hidden(const VocabularyRules& rules, int32_t id) {
+  return !rules.is_hidden.empty() && rules.is_hidden[static_cast<size_t>(id)] != 0;
+}
+
+}  // namespace
+
+Result<Vocabulary> Vocabulary::build(TokenBytes tokens, std::string_view source,
+                                     const VocabularyRules& rules) {
   if (tokens.size() > kMaxVocabularySize) {
     return make_error("{}: {} token ids exceed the limit of {}", source, tokens.size(),
                       kMaxVocabularySize);
@@ -24,11 +33,13 @@ Result<Vocabulary> Vocabulary::build(TokenBytes tokens, std::string_view source)
   vocabulary.allocate(std::move(tokens));
   const TokenBytes& all = vocabulary.tokens_;
   for (int32_t id = 0; id < all.size(); ++id) {
-    if (!all[id].empty() && !vocabulary.insert(all[id], id)) {
+    if (all[id].empty() || is_hidden(rules, id)) continue;
+    if (!vocabulary.insert(all[id], id)) {
       return make_error("{}: token {} has the same bytes as an earlier one", source, id);
     }
   }
-  vocabulary.fill_byte_tables();
+  vocabulary.fill_byte_tables(rules);
+  if (!rules.needs_all_bytes) return vocabulary;
   for (int byte = 0; byte < 256; ++byte) {
     if (vocabulary.byte_id(static_cast<uint8_t>(byte)) == kNoToken) {
       return make_error("{}: the vocabulary has no token for the single byte 0x{:02x}", source,
@@ -54,11 +65,12 @@ void Vocabulary::allocate(TokenBytes tokens) {
   long_slots_.assign(std::bit_ceil(std::max<size_t>(num_long * 4, 2)), kNoToken);
 }
 
-void Vocabulary::fill_byte_tables() {
+void Vocabulary::fill_byte_tables(const VocabularyRules& rules) {
   byte_ids_.fill(kNoToken);
   byte_pair_ids_.assign(size_t{1} << 16, kNoToken);
   for (int32_t id = 0; id < tokens_.size(); ++id) {
     const std::string_view token = tokens_[id];
+    if (is_hidden(rules, id)) continue;
     const auto byte = [&](size_t i) { return size_t{static_cast<uint8_t>(token[i])}; };
     if (token.size() == 1) byte_ids_[byte(0)] = id;
     if (token.size() == 2) byte_pair_ids_[byte(0) << 8 | byte(1)] = id;

@@ -31,12 +31,20 @@ class TokenBytes {
   std::vector<uint32_t> ends_;
 };
 
-// The ordinary (mergeable) tokens. The id of a token is also its merge rank.
+struct VocabularyRules {
+  bool needs_all_bytes = true;  // refuse a vocabulary that lacks a single byte
+  // By id: 1 for tokens that find() must not see, because no text becomes them by itself. Empty:
+  // none.
+  std::vector<uint8_t> is_hidden = {};
+};
+
+// The ordinary (mergeable) tokens. Without a MergeTable, the id of a token is also its merge rank.
 class Vocabulary {
  public:
   // `source` names the vocabulary in errors. Refuses a token that occurs twice and a vocabulary
-  // that lacks a single byte or has more than kMaxVocabularySize ids.
-  static Result<Vocabulary> build(TokenBytes tokens, std::string_view source);
+  // with more than kMaxVocabularySize ids.
+  static Result<Vocabulary> build(TokenBytes tokens, std::string_view source,
+                                  const VocabularyRules& rules = {});
 
   const TokenBytes& tokens() const { return tokens_; }
   int32_t byte_id(uint8_t byte) const { return byte_ids_[byte]; }
@@ -78,7 +86,7 @@ class Vocabulary {
   };
 
   void allocate(TokenBytes tokens);
-  void fill_byte_tables();
+  void fill_byte_tables(const VocabularyRules& rules);
   static uint64_t hash_long(std::string_view bytes);
   // Independent of the bits that choose the bucket.
   static size_t filter_word(uint64_t hash) { return hash >> 6 & (kFilterWords - 1); }

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/json.h"
+#include "weights/gguf_model.h"
 #include "weights/printable.h"
 
 namespace briar {
@@ -88,14 +89,25 @@ Status check_shards_exist(const std::string& directory, const std::set<std::stri
 
 }  // namespace
 
-Status Checkpoint::add_file(const std::string& file_name) {
-  auto file = MappedFile::open(path_in(directory_, file_name));
+Status Checkpoint::add_safetensors(const std::string& file_name) {
+  auto file = MappedFile::open(path_in(path_, file_name));
   if (!file) return file.error();
   auto entries = parse_safetensors(file->bytes(), file->path());
   if (!entries) return entries.error();
   for (TensorEntry& entry : *entries) tensors_.push_back(std::move(entry));
   files_.push_back(*std::move(file));
   return Ok{};
+}
+
+Status Checkpoint::add_gguf() {
+  auto file = MappedFile::open(path_);
+  if (!file) return file.error();
+  auto gguf = parse_gguf(file->bytes(), path_);
+  if (!gguf) return gguf.error();
+  if (Status status = rename_gguf_tensors(*gguf); !status) return status;
+  tensors_ = std::move(gguf->tensors);
+  files_.push_back(*std::move(file));
+  return check_names();
 }
 
 Status Checkpoint::check_names() {
@@ -109,18 +121,11 @@ Status Checkpoint::check_names() {
   return Ok{};
 }
 
-Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& directory) {
-  std::error_code ec;
-  if (!fs::is_directory(directory, ec)) {
-    return make_error("{}: {}", directory,
-                      file_exists(directory) ? "not a folder" : "no such folder");
-  }
-  std::unique_ptr<Checkpoint> checkpoint(new Checkpoint());
-  checkpoint->directory_ = directory;
+Status Checkpoint::add_folder() {
   WeightMap map;
   std::vector<std::string> names;
-  const std::string index_path = path_in(directory, kIndexFile);
-  if (file_exists(path_in(directory, kSingleFile))) {
+  const std::string index_path = path_in(path_, kIndexFile);
+  if (file_exists(path_in(path_, kSingleFile))) {
     names = {kSingleFile};
   } else if (file_exists(index_path)) {
     auto index = read_index(index_path);
@@ -128,23 +133,39 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& director
     map = *std::move(index);
     std::set<std::string> shards;
     for (const auto& [name, file] : map) shards.insert(file);
-    if (Status status = check_shards_exist(directory, shards); !status) return status.error();
+    if (Status status = check_shards_exist(path_, shards); !status) return status;
     names.assign(shards.begin(), shards.end());
   } else {
-    auto listed = list_safetensors(directory);
+    auto listed = list_safetensors(path_);
     if (!listed) return listed.error();
     names = *std::move(listed);
   }
   for (const std::string& name : names) {
-    if (Status status = checkpoint->add_file(name); !status) return status.error();
+    if (Status status = add_safetensors(name); !status) return status;
   }
-  if (Status status = checkpoint->check_names(); !status) return status.error();
+  if (Status status = check_names(); !status) return status;
   for (const auto& [name, file] : map) {
-    const TensorEntry* entry = checkpoint->find(name);
-    if (entry == nullptr || entry->file != path_in(directory, file)) {
+    const TensorEntry* entry = find(name);
+    if (entry == nullptr || entry->file != path_in(path_, file)) {
       return make_error("{}: lists tensor {} in {}, which does not hold it", index_path,
                         printable(name), printable(file));
     }
+  }
+  return Ok{};
+}
+
+Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::string& model) {
+  std::error_code ec;
+  const bool is_file = is_model_file(model);
+  if (!is_file && !fs::is_directory(model, ec)) {
+    return make_error(
+        "{}: {}", model,
+        file_exists(model) ? "neither a folder nor a file" : "no such folder or file");
+  }
+  std::unique_ptr<Checkpoint> checkpoint(new Checkpoint());
+  checkpoint->path_ = model;
+  if (Status status = is_file ? checkpoint->add_gguf() : checkpoint->add_folder(); !status) {
+    return status.error();
   }
   return checkpoint;
 }

@@ -26,7 +26,7 @@ TEST(Checkpoint, ReadsASingleFile) {
   folder.write("consolidated.safetensors", one_tensor("b"));
   const auto checkpoint = Checkpoint::open(folder.path());
   ASSERT_TRUE(checkpoint) << checkpoint.error().message;
-  EXPECT_EQ((*checkpoint)->directory(), folder.path());
+  EXPECT_EQ((*checkpoint)->path(), folder.path());
   EXPECT_EQ((*checkpoint)->tensors().size(), 1u);
   ASSERT_NE((*checkpoint)->find("a"), nullptr);
   EXPECT_EQ((*checkpoint)->find("a")->bytes[0], 5);
@@ -57,8 +57,8 @@ TEST(Checkpoint, RefusesFoldersWithoutWeights) {
   TempFolder folder;
   expect_mentions(error_of(folder.path()), {folder.path(), "holds no weights"});
   expect_mentions(error_of(folder.path() + "/x"), {folder.path() + "/x: no such folder"});
-  folder.write("f", "");
-  expect_mentions(error_of(folder.path() + "/f"), {"/f: not a folder"});
+  folder.write("f", "text");
+  expect_mentions(error_of(folder.path() + "/f"), {"/f: does not begin with \"GGUF\""});
   std::filesystem::create_directory(folder.path() + "/model.safetensors");
   expect_mentions(error_of(folder.path()), {"/model.safetensors: not a regular file"});
 }

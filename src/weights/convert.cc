@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "weights/gguf_blocks.h"
+
 namespace briar {
 namespace {
 
@@ -14,15 +16,7 @@ struct FromBf16 {
 };
 struct FromF16 {
   using Bits = uint16_t;
-  static uint32_t to_fp32_bits(Bits bits) {
-    const uint32_t sign = uint32_t{bits & 0x8000u} << 16;
-    const uint32_t magnitude = uint32_t{bits & 0x7fffu} << 13;
-    // The exponent's bias grows from 15 to 127 by an exact product, which also normalises
-    // subnormals.
-    const float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
-    const uint32_t not_finite = (bits & 0x7c00u) == 0x7c00u ? 0x7f800000u : 0u;
-    return sign | std::bit_cast<uint32_t>(scaled) | not_finite;
-  }
+  static uint32_t to_fp32_bits(Bits bits) { return std::bit_cast<uint32_t>(half_to_float(bits)); }
 };
 struct FromF32 {
   using Bits = uint32_t;
@@ -85,6 +79,22 @@ bool transpose(const TransposeArgs& a, int64_t row_begin, int64_t row_end) {
   return num_bad == 0;
 }
 
+// Block by block through fp32.
+template <class To>
+bool convert_blocks(WireDType dtype, std::span<const uint8_t> bytes, void* to) {
+  const int64_t size = block_bytes(dtype), elements = block_elements(dtype);
+  auto* out = static_cast<typename To::Bits*>(to);
+  bool is_finite = true;
+  for (const uint8_t* block = bytes.data(); block < bytes.data() + bytes.size(); block += size) {
+    float values[kMaxBlockElements];
+    decode_block(dtype, block, values);
+    const auto* from = reinterpret_cast<const uint8_t*>(values);  // bytes may alias anything
+    is_finite &= convert<FromF32, To>(from, elements, out);
+    out += elements;
+  }
+  return is_finite;
+}
+
 // Calls body.template operator()<From, To>() for the types of the two arguments.
 template <class To, class Body>
 auto with_from(WireDType from, const Body& body) {
@@ -103,20 +113,26 @@ auto with_types(WireDType from, DType to, const Body& body) {
 }  // namespace
 
 bool is_dense(WireDType dtype) {
-  return dtype == WireDType::kBf16 || dtype == WireDType::kF16 || dtype == WireDType::kF32;
+  return dtype == WireDType::kBf16 || dtype == WireDType::kF16 || dtype == WireDType::kF32 ||
+         is_block_format(dtype);
 }
 
 float dense_element(WireDType dtype, std::span<const uint8_t> bytes, int64_t index) {
-  const int64_t size = element_bytes(dtype);
-  CHECK(index >= 0 && index < static_cast<int64_t>(bytes.size()) / size, "element {} of {} bytes",
-        index, bytes.size());
-  return with_from<ToFp32>(dtype, [&]<class From, class To>() {
-    return std::bit_cast<float>(read_fp32_bits<From>(bytes.data(), index));
-  });
+  const int64_t size = block_bytes(dtype), elements = block_elements(dtype);
+  const auto num_blocks = static_cast<int64_t>(bytes.size()) / size;
+  CHECK(index >= 0 && index < num_blocks * elements, "element {} of {} bytes", index, bytes.size());
+  const uint8_t* block = bytes.data() + index / elements * size;
+  float values[kMaxBlockElements];
+  convert_dense(dtype, {block, static_cast<size_t>(size)}, DType::kFp32, values);
+  return values[index % elements];
 }
 
 bool convert_dense(WireDType dtype, std::span<const uint8_t> bytes, DType to_dtype, void* to) {
-  const int64_t count = static_cast<int64_t>(bytes.size()) / element_bytes(dtype);
+  if (is_block_format(dtype)) {
+    return to_dtype == DType::kFp32 ? convert_blocks<ToFp32>(dtype, bytes, to)
+                                    : convert_blocks<ToBf16>(dtype, bytes, to);
+  }
+  const int64_t count = static_cast<int64_t>(bytes.size()) / block_bytes(dtype);
   return with_types(dtype, to_dtype, [&]<class From, class To>() {
     return convert<From, To>(bytes.data(), count, to);
   });
@@ -124,7 +140,7 @@ bool convert_dense(WireDType dtype, std::span<const uint8_t> bytes, DType to_dty
 
 bool convert_transposed(const TransposeArgs& args, int64_t row_begin, int64_t row_end) {
   CHECK_EQ(static_cast<int64_t>(args.bytes.size()),
-           args.num_rows * args.num_columns * element_bytes(args.dtype), "bytes of {} x {} {}",
+           args.num_rows * args.num_columns * block_bytes(args.dtype), "bytes of {} x {} {}",
            args.num_columns, args.num_rows, to_string(args.dtype));
   CHECK(0 <= row_begin && row_begin <= row_end && row_end <= args.num_rows, "rows [{}, {}) of {}",
         row_begin, row_end, args.num_rows);
@@ -135,12 +151,13 @@ bool convert_transposed(const TransposeArgs& args, int64_t row_begin, int64_t ro
 
 std::optional<int64_t> find_not_finite(WireDType dtype, std::span<const uint8_t> bytes,
                                        DType to_dtype) {
-  const int64_t size = element_bytes(dtype);
-  const int64_t count = static_cast<int64_t>(bytes.size()) / size;
+  const int64_t count =
+      static_cast<int64_t>(bytes.size()) / block_bytes(dtype) * block_elements(dtype);
   for (int64_t i = 0; i < count; ++i) {
+    const float element = dense_element(dtype, bytes, i);
+    const auto* from = reinterpret_cast<const uint8_t*>(&element);
     uint32_t converted = 0;
-    const auto element = bytes.subspan(static_cast<size_t>(i * size), static_cast<size_t>(size));
-    if (!convert_dense(dtype, element, to_dtype, &converted)) return i;
+    if (!convert_dense(WireDType::kF32, {from, sizeof(element)}, to_dtype, &converted)) return i;
   }
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
-// Conversion of the dense element types of a file to those the kernels compute with.
+// Conversion of the numbers of a file to the types that the kernels compute with.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -10,18 +11,29 @@
 
 namespace briar {
 
-// True for BF16, F16 and F32.
+// Exact, NaN and infinities included.
+inline float half_to_float(uint16_t bits) {
+  const uint32_t sign = uint32_t{bits & 0x8000u} << 16;
+  const uint32_t magnitude = uint32_t{bits & 0x7fffu} << 13;
+  // The exponent's bias grows from 15 to 127 by an exact product, which also normalises subnormals.
+  const float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
+  const uint32_t not_finite = (bits & 0x7c00u) == 0x7c00u ? 0x7f800000u : 0u;
+  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(scaled) | not_finite);
+}
+
+// True for BF16, F16, F32 and the block formats.
 bool is_dense(WireDType dtype);
 
 // One element of a dense type, at an index of `bytes`.
 float dense_element(WireDType dtype, std::span<const uint8_t> bytes, int64_t index);
 
-// Converts `bytes` (of a dense type, any alignment) to `to_dtype` (kFp32 or kBf16) at `to`. Returns
-// false if a result is NaN or infinite; an F32 beyond the range of bf16 counts as infinite.
+// Converts `bytes` (of a dense type, whole blocks, any alignment) to `to_dtype` (kFp32 or kBf16) at
+// `to`. Returns false if a result is NaN or infinite; an F32 beyond the range of bf16 counts as
+// infinite.
 bool convert_dense(WireDType dtype, std::span<const uint8_t> bytes, DType to_dtype, void* to);
 
-// As convert_dense, for rows [row_begin, row_end) of the transpose [num_columns, num_rows] -> `to`
-// [num_rows, num_columns].
+// As convert_dense (no block formats), for rows [row_begin, row_end) of the transpose [num_columns,
+// num_rows] -> `to` [num_rows, num_columns].
 struct TransposeArgs {
   WireDType dtype;
   std::span<const uint8_t> bytes;  // [num_columns, num_rows]

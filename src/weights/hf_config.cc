@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "weights/gguf_model.h"
 #include "weights/printable.h"
 
 namespace briar {
@@ -42,8 +43,11 @@ bool agree(const bj::value& a, const bj::value& b) {
 
 }  // namespace
 
-Result<HfConfig> HfConfig::open(const std::string& directory) {
-  return open_file(directory + "/config.json");
+Result<HfConfig> HfConfig::open(const std::string& model) {
+  if (!is_model_file(model)) return open_file(model + "/config.json");
+  const auto gguf = GgufFile::open(model);
+  if (!gguf) return gguf.error();
+  return gguf_config(gguf->contents());
 }
 
 Result<HfConfig> HfConfig::open_file(const std::string& path) {
@@ -197,6 +201,18 @@ std::vector<int64_t> HfConfig::integers(const ConfigKeys& keys, IntRange range) 
   return out;
 }
 
+std::vector<double> HfConfig::reals(const ConfigKeys& keys, FloatRange range) const {
+  const Found found = require(keys);
+  const bj::array* list = found.value->if_array();
+  if (list == nullptr) fail_value(found.name, *found.value, "expected a list of numbers");
+  std::vector<double> out;
+  for (const bj::value& value : *list) {
+    const std::string name = fmt::format("{}[{}]", found.name, out.size());
+    out.push_back(to_real({&value, name.c_str()}, range));
+  }
+  return out;
+}
+
 std::optional<HfConfig> HfConfig::section(const ConfigKeys& keys) const {
   const Found found = find(keys);
   if (found.value == nullptr) return std::nullopt;
@@ -235,9 +251,8 @@ GenerationConfig read_generation(const HfConfig& file, const HfConfig& config) {
 
 }  // namespace
 
-Result<GenerationConfig> GenerationConfig::open(const std::string& directory,
-                                                const HfConfig& config) {
-  const std::string path = directory + "/generation_config.json";
+Result<GenerationConfig> GenerationConfig::open(const std::string& model, const HfConfig& config) {
+  const std::string path = model + "/generation_config.json";
   auto file = file_exists(path) ? HfConfig::open_file(path) : HfConfig::parse("{}", path);
   if (!file) return file.error();
   try {

@@ -43,8 +43,8 @@ class ConfigKeys {
 // key and the value found. A key whose value is null counts as absent. Copies share the document.
 class HfConfig {
  public:
-  // `directory`/config.json
-  static Result<HfConfig> open(const std::string& directory);
+  // `model`/config.json, or what the metadata of the GGUF file `model` says in its words.
+  static Result<HfConfig> open(const std::string& model);
   static Result<HfConfig> open_file(const std::string& path);
   static Result<HfConfig> parse(std::string_view text, const std::string& source);
 
@@ -72,6 +72,8 @@ class HfConfig {
   std::vector<std::string> strings(const ConfigKeys& keys) const;
   // A list, or a single integer for a list of one. Absent: empty.
   std::vector<int64_t> integers(const ConfigKeys& keys, IntRange range) const;
+
+  std::vector<double> reals(const ConfigKeys& keys, FloatRange range) const;
 
   // A nested object; absent where there is none.
   std::optional<HfConfig> section(const ConfigKeys& keys) const;
@@ -109,9 +111,10 @@ struct GenerationConfig {
   std::optional<double> min_p;
   std::optional<int64_t> top_k;
 
-  // Reads `directory`/generation_config.json. The special ids it lacks (all, if there is no such
-  // file) come from `config`. Ids must lie below the config's vocab_size where it has one.
-  static Result<GenerationConfig> open(const std::string& directory, const HfConfig& config);
+  // Reads `model`/generation_config.json. The special ids it lacks (all, if there is no such file,
+  // as beside a GGUF file) come from `config`. Ids must lie below the config's vocab_size where it
+  // has one.
+  static Result<GenerationConfig> open(const std::string& model, const HfConfig& config);
 };
 
 }  // namespace briar

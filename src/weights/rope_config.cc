@@ -15,8 +15,8 @@ constexpr IntRange kPositions = {1, int64_t{1} << 40};
 RopeKind read_kind(const HfConfig& section) {
   const ConfigKeys keys = {"rope_type", "type"};
   const std::string name = section.string_or(keys, "default");
-  for (const RopeKind kind :
-       {RopeKind::kDefault, RopeKind::kLinear, RopeKind::kYarn, RopeKind::kLlama3}) {
+  for (const RopeKind kind : {RopeKind::kDefault, RopeKind::kLinear, RopeKind::kYarn,
+                              RopeKind::kLlama3, RopeKind::kPerPair}) {
     if (name == to_string(kind)) return kind;
   }
   section.fail(keys, "expected default, linear, yarn or llama3");
@@ -27,6 +27,10 @@ RopeScaling read_section(const HfConfig& config, const HfConfig& section) {
   RopeScaling rope;
   rope.kind = read_kind(section);
   if (rope.kind == RopeKind::kDefault) return rope;
+  if (rope.kind == RopeKind::kPerPair) {
+    rope.divisors = section.reals("divisors", kPositive);
+    return rope;
+  }
   rope.factor = section.real("factor", kFactor);
   if (rope.kind == RopeKind::kLinear) return rope;
   const ConfigKeys original = "original_max_position_embeddings";
@@ -114,7 +118,7 @@ double mscale_of(double factor, double mscale) {
 }  // namespace
 
 const char* to_string(RopeKind kind) {
-  constexpr const char* kNames[] = {"default", "linear", "yarn", "llama3"};
+  constexpr const char* kNames[] = {"default", "linear", "yarn", "llama3", "per_pair"};
   return kNames[static_cast<size_t>(kind)];
 }
 

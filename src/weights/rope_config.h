@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace briar {
 
 class HfConfig;
 
-enum class RopeKind { kDefault, kLinear, kYarn, kLlama3 };
+// kPerPair is no kind of Hugging Face's: GGUF files carry Llama 3's scaling as a tensor of
+// divisors.
+enum class RopeKind { kDefault, kLinear, kYarn, kLlama3, kPerPair };
 
 // "yarn"
 const char* to_string(RopeKind kind);
@@ -27,6 +30,7 @@ struct RopeScaling {
   std::optional<double> mscale_all_dim;          // yarn, DeepSeek's form
   double low_freq_factor = 1;                    // llama3
   double high_freq_factor = 4;                   // llama3
+  std::vector<double> divisors;                  // per_pair: of each pair's frequency
   double partial_rotary_factor = 1;
 
   // What cos and sin are multiplied by: the given attention factor, the quotient of DeepSeek's two

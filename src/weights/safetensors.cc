@@ -15,32 +15,10 @@ namespace {
 
 namespace bj = boost::json;
 
-struct WireType {
-  const char* name;
-  int64_t bytes;
-};
-
-// Indexed by WireDType.
-constexpr std::array<WireType, 16> kWireTypes = {{{"BOOL", 1},
-                                                  {"U8", 1},
-                                                  {"I8", 1},
-                                                  {"F8_E5M2", 1},
-                                                  {"F8_E4M3", 1},
-                                                  {"F8_E8M0", 1},
-                                                  {"I16", 2},
-                                                  {"U16", 2},
-                                                  {"F16", 2},
-                                                  {"BF16", 2},
-                                                  {"I32", 4},
-                                                  {"U32", 4},
-                                                  {"F32", 4},
-                                                  {"F64", 8},
-                                                  {"I64", 8},
-                                                  {"U64", 8}}};
-
+// Absent for GGUF's block formats too: they are none of this format's.
 std::optional<WireDType> find_dtype(std::string_view name) {
-  for (size_t i = 0; i < kWireTypes.size(); ++i) {
-    if (kWireTypes[i].name == name) return static_cast<WireDType>(i);
+  for (size_t i = 0; i <= static_cast<size_t>(WireDType::kU64); ++i) {
+    if (to_string(static_cast<WireDType>(i)) == name) return static_cast<WireDType>(i);
   }
   return std::nullopt;
 }
@@ -230,7 +208,7 @@ class HeaderHandler {
                                      end, data_.size()),
                          ec);
     }
-    const auto size = wanted_bytes();
+    const auto size = tensor_bytes(entry_.dtype, entry_.shape);
     if (!size || *size != end - begin) {
       return fail_tensor(
           fmt::format("{} {} needs {} bytes, data_offsets [{}, {}] give it {}",
@@ -243,16 +221,6 @@ class HeaderHandler {
     entry_.bytes = data_.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
     entries_.push_back(std::move(entry_));
     return true;
-  }
-
-  // Absent on overflow.
-  std::optional<int64_t> wanted_bytes() const {
-    if (std::find(entry_.shape.begin(), entry_.shape.end(), 0) != entry_.shape.end()) return 0;
-    int64_t size = element_bytes(entry_.dtype);
-    for (const int64_t dim : entry_.shape) {
-      if (__builtin_mul_overflow(size, dim, &size)) return std::nullopt;
-    }
-    return size;
   }
 
   std::span<const uint8_t> data_;
@@ -330,14 +298,6 @@ Status check_layout(const std::vector<TensorEntry>& entries, std::span<const uin
 }
 
 }  // namespace
-
-const char* to_string(WireDType dtype) { return kWireTypes[static_cast<size_t>(dtype)].name; }
-
-int64_t element_bytes(WireDType dtype) { return kWireTypes[static_cast<size_t>(dtype)].bytes; }
-
-int64_t TensorEntry::num_elements() const {
-  return static_cast<int64_t>(bytes.size()) / element_bytes(dtype);
-}
 
 Result<std::vector<TensorEntry>> parse_safetensors(std::span<const uint8_t> bytes,
                                                    const std::string& file) {

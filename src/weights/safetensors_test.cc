@@ -52,7 +52,7 @@ TEST(Safetensors, ReadsAllDtypes) {
     const TensorEntry& entry = (*entries)[i];
     EXPECT_EQ(entry.name, dtypes[i].first);
     EXPECT_STREQ(to_string(entry.dtype), dtypes[i].first);
-    EXPECT_EQ(element_bytes(entry.dtype), dtypes[i].second);
+    EXPECT_EQ(block_bytes(entry.dtype), dtypes[i].second);
     EXPECT_EQ(entry.shape, (std::vector<int64_t>{2, 3}));
     EXPECT_EQ(entry.num_elements(), 6);
     EXPECT_EQ(entry.bytes.size(), static_cast<size_t>(6 * dtypes[i].second));

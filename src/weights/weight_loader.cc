@@ -65,6 +65,14 @@ std::string index_text(int64_t offset, const std::vector<int64_t>& shape) {
       scale == kMxfp4NanScale ? "stands for NaN" : "overflows with its block's values");
 }
 
+// Where the file has Hugging Face's row `row`: within a head, the first half of the rows stands at
+// even places and the second half at odd ones.
+int64_t stored_row(const TensorEntry& entry, int64_t row) {
+  const int64_t head_dim = entry.shape[0] / entry.num_interleaved_heads, half = head_dim / 2;
+  const int64_t in_head = row % head_dim;
+  return row - in_head + (in_head < half ? 2 * in_head : 2 * (in_head - half) + 1);
+}
+
 std::string join(const std::vector<std::string>& texts, size_t limit) {
   std::string out;
   for (size_t i = 0; i < std::min(limit, texts.size()); ++i) {
@@ -101,7 +109,7 @@ std::optional<DType> WeightLoader::stored_dtype(std::string_view name) const {
 
 // The plan pass collects; the load pass, which runs after a plan without fault, stops at once.
 void WeightLoader::problem(std::vector<std::string>& list, std::string text) {
-  if (!is_plan()) throw_user_error("{}: {}", checkpoint_->directory(), text);
+  if (!is_plan()) throw_user_error("{}: {}", checkpoint_->path(), text);
   list.push_back(std::move(text));
 }
 
@@ -119,10 +127,10 @@ const TensorEntry* WeightLoader::take(const std::string& name, std::initializer_
       kind == Kind::kDense ? is_dense(entry->dtype) : entry->dtype == WireDType::kU8;
   if (!has_kind ||
       !std::equal(shape.begin(), shape.end(), entry->shape.begin(), entry->shape.end())) {
-    problem(wrong_,
-            fmt::format("{} is {} {}, expected {} {}", name, to_string(entry->dtype),
-                        shape_text(entry->shape), kind == Kind::kDense ? "BF16, F16 or F32" : "U8",
-                        shape_text(shape)));
+    problem(wrong_, fmt::format("{} is {} {}, expected {} {}", name, to_string(entry->dtype),
+                                shape_text(entry->shape),
+                                kind == Kind::kDense ? "BF16, F16, F32 or GGUF blocks" : "U8",
+                                shape_text(shape)));
     return nullptr;
   }
   if (is_new) file_bytes_ += static_cast<int64_t>(entry->bytes.size());
@@ -152,7 +160,11 @@ TensorView WeightLoader::dense(const std::string& name, std::initializer_list<in
   return view;
 }
 
-TensorView WeightLoader::stacked(std::initializer_list<RowBlock> blocks, int64_t columns,
+void WeightLoader::ignore(std::string_view name) {
+  if (const TensorEntry* entry = checkpoint_->find(name)) taken_.insert(entry);
+}
+
+TensorView WeightLoader::stacked(const std::vector<RowBlock>& blocks, int64_t columns,
                                  DType dtype) {
   std::vector<const TensorEntry*> entries;
   int64_t num_rows = 0;
@@ -179,7 +191,7 @@ WeightLoader::ExpertWeights WeightLoader::mxfp4_experts(const std::string& block
                                                         int64_t columns, DType dtype) {
   if (columns % kMxfp4BlockSize != 0) {
     throw_user_error("{}: {}: MXFP4 rows hold blocks of {} values, the configuration asks for {}",
-                     checkpoint_->directory(), blocks, kMxfp4BlockSize, columns);
+                     checkpoint_->path(), blocks, kMxfp4BlockSize, columns);
   }
   const int64_t row_blocks = columns / kMxfp4BlockSize;
   const TensorEntry* block_entry =
@@ -208,22 +220,32 @@ WeightLoader::ExpertWeights WeightLoader::transposed_experts(const std::string& 
 }
 
 void WeightLoader::load_dense(const TensorEntry& entry, const TensorView& to) {
-  const int64_t size = element_bytes(entry.dtype);
+  // Runs of the file that stay together: blocks, or rows where their order changes.
+  const bool is_interleaved = entry.num_interleaved_heads > 0;
+  const int64_t num_units =
+      is_interleaved ? entry.shape[0] : entry.num_elements() / block_elements(entry.dtype);
+  const int64_t elements = num_units == 0 ? 1 : entry.num_elements() / num_units;
+  const int64_t size = elements / block_elements(entry.dtype) * block_bytes(entry.dtype);
   std::atomic<bool> is_finite = true;
-  const auto body = [&](int64_t begin, int64_t end) {
-    const auto from = entry.bytes.subspan(static_cast<size_t>(begin * size),
-                                          static_cast<size_t>((end - begin) * size));
-    auto* out = static_cast<uint8_t*>(to.data()) + dtype_bytes(to.dtype(), begin);
-    if (!convert_dense(entry.dtype, from, to.dtype(), out)) is_finite = false;
+  const auto convert = [&](int64_t from, int64_t count, int64_t at) {
+    const auto bytes =
+        entry.bytes.subspan(static_cast<size_t>(from * size), static_cast<size_t>(count * size));
+    auto* out = static_cast<uint8_t*>(to.data()) + dtype_bytes(to.dtype(), at * elements);
+    if (!convert_dense(entry.dtype, bytes, to.dtype(), out)) is_finite = false;
   };
-  cpu_thread_pool(*stream_).for_ranges(entry.num_elements(), kGrainBytes / size, body);
+  const auto body = [&](int64_t begin, int64_t end) {
+    if (!is_interleaved) return convert(begin, end - begin, begin);
+    for (int64_t row = begin; row < end; ++row) convert(stored_row(entry, row), 1, row);
+  };
+  const int64_t grain = std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(1, size));
+  cpu_thread_pool(*stream_).for_ranges(num_units, grain, body);
   if (!is_finite) refuse_not_finite(entry, to.dtype());
   report(entry);
 }
 
 void WeightLoader::load_transposed(const TensorEntry& entry, const TensorView& to) {
   const int64_t num_experts = to.size(0), rows = to.size(1), columns = to.size(2);
-  const auto expert_bytes = static_cast<size_t>(rows * columns * element_bytes(entry.dtype));
+  const auto expert_bytes = static_cast<size_t>(rows * columns * block_bytes(entry.dtype));
   // A range reads whole cache lines of every source row.
   constexpr int64_t kRowsPerTask = 64;
   const int64_t tasks_per_expert = (rows + kRowsPerTask - 1) / kRowsPerTask;
@@ -288,8 +310,7 @@ void WeightLoader::finish() const {
   add(wrong_, "of the wrong shape or type", wrong_.size());
   add(unused, "unused", kMaxListed);
   if (text.empty()) return;
-  throw_user_error("{}: the tensors do not fit the configuration: {}", checkpoint_->directory(),
-                   text);
+  throw_user_error("{}: the tensors do not fit the configuration: {}", checkpoint_->path(), text);
 }
 
 }  // namespace briar

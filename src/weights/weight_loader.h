@@ -45,7 +45,8 @@ class WeightLoader {
   // The dtype in the file, where a tensor of ours can have it (F16 for one cannot).
   std::optional<DType> stored_dtype(std::string_view name) const;
 
-  // A BF16, F16 or F32 tensor of exactly this shape, converted to `dtype` (kFp32 or kBf16).
+  // A BF16, F16, F32 or GGUF block tensor of exactly this shape, converted to `dtype` (kFp32 or
+  // kBf16), its rows in Hugging Face's order.
   TensorView dense(const std::string& name, std::initializer_list<int64_t> shape, DType dtype);
 
   struct RowBlock {
@@ -53,7 +54,7 @@ class WeightLoader {
     int64_t rows;
   };
   // Several tensors stacked into one [sum of rows, columns], or [sum of rows] where columns < 0.
-  TensorView stacked(std::initializer_list<RowBlock> blocks, int64_t columns, DType dtype);
+  TensorView stacked(const std::vector<RowBlock>& blocks, int64_t columns, DType dtype);
 
   struct ExpertWeights {
     TensorView values;  // [num_experts, rows, columns]
@@ -67,6 +68,9 @@ class WeightLoader {
   // [num_experts, rows, columns] in kBf16 or kFp32.
   ExpertWeights transposed_experts(const std::string& name, int64_t num_experts, int64_t rows,
                                    int64_t columns, DType dtype);
+
+  // A tensor that some published files have and nobody needs: finish() does not call it unused.
+  void ignore(std::string_view name);
 
   // What the arena must hold for everything asked so far.
   int64_t arena_bytes() const { return arena_bytes_; }

@@ -430,9 +430,9 @@ TEST(WeightLoader, FinishListsEverythingAtOnce) {
   const std::string message = user_error_of([&] { plan.finish(); });
   expect_mentions(
       message, {folder.path(), "3 missing: gone.a, gone.b, gone.c", "2 of the wrong shape or type",
-                "shape is BF16 [2, 3], expected BF16, F16 or F32 [3, 2]",
-                "type is I32 [2], expected BF16, F16 or F32 [2]", "25 unused: extra.00",
-                "extra.19 and 5 more"});
+                "shape is BF16 [2, 3], expected BF16, F16, F32 or GGUF blocks [3, 2]",
+                "type is I32 [2], expected BF16, F16, F32 or GGUF blocks [2]",
+                "25 unused: extra.00", "extra.19 and 5 more"});
   EXPECT_EQ(message.find("extra.20"), std::string::npos);
 }
 
@@ -449,7 +449,7 @@ TEST(WeightLoader, LoadWithoutAPlanStopsAtTheFirstFault) {
   expect_mentions(user_error_of([&] { load.dense("x", {2}, DType::kFp32); }),
                   {folder.path(), "tensor x is missing"});
   expect_mentions(user_error_of([&] { load.dense("w", {3}, DType::kFp32); }),
-                  {"w is F32 [2], expected BF16, F16 or F32 [3]"});
+                  {"w is F32 [2], expected BF16, F16, F32 or GGUF blocks [3]"});
 }
 
 TEST(WeightLoader, RefusesImpossibleShapes) {

@@ -33,7 +33,7 @@ using Vector = std::vector<double>;
 const TensorEntry& find(const Checkpoint& checkpoint, const std::string& name, WireDType dtype,
                         const std::vector<int64_t>& shape) {
   const TensorEntry* entry = checkpoint.find(name);
-  CHECK(entry != nullptr, "{} has no tensor {}", checkpoint.directory(), name);
+  CHECK(entry != nullptr, "{} has no tensor {}", checkpoint.path(), name);
   CHECK_EQ(entry->dtype, dtype, "dtype of {}", name);
   CHECK(entry->shape == shape, "{} has another shape than the configuration says", name);
   return *entry;

@@ -41,6 +41,12 @@ void rope_kv_write(Stream& stream, const RopeKvWriteArgs& a) {
   s("slots", a.slots, {DType::kInt32}, {"num_tokens"});
   const int64_t width = (s["num_q_heads"] + 2 * s["num_kv_heads"]) * s["head_dim"];
   s("qkv", a.qkv, {DType::kFp32}, {"num_tokens", width});
+  CHECK_EQ(bool{a.q_norm}, bool{a.k_norm}, "q_norm and k_norm come together");
+  if (a.q_norm) {
+    s("q_norm", a.q_norm, {DType::kFp32, DType::kBf16}, {"head_dim"});
+    s("k_norm", a.k_norm, {a.q_norm.dtype()}, {"head_dim"});
+    CHECK_LE(s["head_dim"], kMaxNormedHeadDim, "head_dim of normalised heads");
+  }
   CHECK(a.k_cache.is_contiguous() && a.v_cache.is_contiguous(), "the KV cache must be contiguous");
   CHECK_EQ(s["head_dim"] % 2, 0, "rotary pairs");
   const auto* slots = a.slots.ptr<int32_t>();

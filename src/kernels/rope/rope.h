@@ -22,6 +22,8 @@ struct RopeTableArgs {
 // more exact angle is another model (docs/numerics.md).
 void rope_table(Stream& stream, const RopeTableArgs& args);
 
+inline constexpr int64_t kMaxNormedHeadDim = 256;
+
 struct RopeKvWriteArgs {
   TensorView qkv;  // [num_tokens, (num_q_heads + 2 * num_kv_heads) * head_dim] fp32: q, k, v heads
   TensorView cos_sin;  // [num_tokens, rotary_dim] fp32, rotary_dim == head_dim
@@ -30,9 +32,15 @@ struct RopeKvWriteArgs {
   TensorView
       k_cache;  // [num_pages, page_size, num_kv_heads, head_dim] fp32 or bf16, out at the slots
   TensorView v_cache;  // like k_cache
+  // Both or neither: before the rotation every head of q and k is divided by the root of its mean
+  // square plus eps, and multiplied by these.
+  TensorView q_norm = {};  // [head_dim] fp32 or bf16, head_dim at most kMaxNormedHeadDim
+  TensorView k_norm = {};  // like q_norm
+  float norm_eps = 0;
 };
 
-// Rotates q and k, rounds each once, writes q out and k, v into their slots of the paged cache.
+// Normalises q and k if asked to, rotates them, rounds each once, writes q out and k, v into their
+// slots of the paged cache.
 void rope_kv_write(Stream& stream, const RopeKvWriteArgs& args);
 
 }  // namespace briar

@@ -26,6 +26,41 @@ BRIAR_INLINE void rotate_head(const float* x, const float* cos_sin, O* out, int6
       });
 }
 
+// out = x / sqrt(mean(x^2) + eps) * weight, in the order of sums of kernels/rms_norm.
+template <class W>
+BRIAR_INLINE void norm_head(const float* x, const W* weight, float eps, float* out, int64_t n) {
+  Vec squares = Vec::zero();
+  for_lanes(
+      n,
+      [&](int64_t i) {
+        const Vec v = Vec::load(x + i);
+        squares = fma(v, v, squares);
+      },
+      [&](int64_t i, int lanes) {
+        const Vec v = Vec::load_first(x + i, lanes);
+        squares = fma(v, v, squares);
+      });
+  const Vec factor = Vec::all(1.f / __builtin_sqrtf(squares.sum() / static_cast<float>(n) + eps));
+  for_lanes(
+      n, [&](int64_t i) { (Vec::load(x + i) * factor * Vec::load(weight + i)).store(out + i); },
+      [&](int64_t i, int lanes) {
+        (Vec::load_first(x + i, lanes) * factor * Vec::load_first(weight + i, lanes))
+            .store_first(out + i, lanes);
+      });
+}
+
+// `x`, or where there are weights, its normalised form in `scratch`.
+BRIAR_INLINE const float* normed(const float* x, const TensorView& weight, float eps,
+                                 float* scratch, int64_t n) {
+  if (!weight) return x;
+  if (weight.dtype() == DType::kBf16) {
+    norm_head(x, static_cast<const Bf16*>(weight.data()), eps, scratch, n);
+  } else {
+    norm_head(x, static_cast<const float*>(weight.data()), eps, scratch, n);
+  }
+  return scratch;
+}
+
 template <class O>
 BRIAR_INLINE void copy_head(const float* x, O* out, int64_t head_dim) {
   for_lanes(
@@ -43,15 +78,18 @@ void run(ThreadPool& pool, const RopeKvWriteArgs& a) {
   auto* k_cache = static_cast<Kv*>(a.k_cache.data());
   auto* v_cache = static_cast<Kv*>(a.v_cache.data());
   pool.for_ranges(a.q.size(0), 8, [&](int64_t begin, int64_t end) {
+    alignas(64) float scratch[kMaxNormedHeadDim];
     for (int64_t i = begin; i < end; ++i) {
       const float* row = qkv + i * a.qkv.stride(0);
       const float* angles = cos_sin + i * a.cos_sin.stride(0);
       for (int64_t h = 0; h < num_q_heads; ++h, row += head_dim) {
-        rotate_head(row, angles, q + i * a.q.stride(0) + h * a.q.stride(1), head_dim / 2);
+        const float* x = normed(row, a.q_norm, a.norm_eps, scratch, head_dim);
+        rotate_head(x, angles, q + i * a.q.stride(0) + h * a.q.stride(1), head_dim / 2);
       }
       const int64_t slot = static_cast<int64_t>(slots[i]) * num_kv_heads * head_dim;
       for (int64_t h = 0; h < num_kv_heads; ++h, row += head_dim) {
-        rotate_head(row, angles, k_cache + slot + h * head_dim, head_dim / 2);
+        const float* x = normed(row, a.k_norm, a.norm_eps, scratch, head_dim);
+        rotate_head(x, angles, k_cache + slot + h * head_dim, head_dim / 2);
       }
       for (int64_t h = 0; h < num_kv_heads; ++h, row += head_dim) {
         copy_head(row, v_cache + slot + h * head_dim, head_dim);

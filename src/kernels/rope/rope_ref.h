@@ -37,6 +37,19 @@ inline std::vector<double> yarn_frequencies_ref(const YarnRefParams& p) {
   return out;
 }
 
+// x / sqrt(mean(x^2) + eps) * weight, rounded to fp32 as rotate_ref's input is.
+inline std::vector<float> norm_head_ref(std::span<const float> x, std::span<const float> weight,
+                                        double eps) {
+  double squares = 0;
+  for (const float v : x) squares += double{v} * v;
+  const double factor = 1 / std::sqrt(squares / static_cast<double>(x.size()) + eps);
+  std::vector<float> out;
+  for (size_t i = 0; i < x.size(); ++i) {
+    out.push_back(static_cast<float>(x[i] * factor * weight[i]));
+  }
+  return out;
+}
+
 // Element i turns together with element i + size / 2.
 inline std::vector<double> rotate_ref(std::span<const float> head, std::span<const float> cos_sin) {
   const size_t half = head.size() / 2;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 
 #include "kernels/rope/rope_ref.h"
 #include "kernels/rope/yarn.h"
@@ -132,11 +133,15 @@ struct Heads {
   int64_t num_tokens = 5, q = 8, kv = 1, head_dim = 64, page_size = 16;
   DType q_dtype = DType::kBf16, kv_dtype = DType::kBf16;
   Pattern pattern = Pattern::kNormal;
+  std::optional<DType> norm_dtype = {};  // q and k are normalised, with weights of this type
 };
 
 constexpr Tolerance kFp32{1.2e-7, 1.2e-7, 6e-8};
+// The norm adds the roundings of its sum, root and two products.
+constexpr Tolerance kNormedFp32{3e-7, 2.4e-7, 1e-7};
 constexpr Tolerance kBf16{0x1p-8, 1.2e-7, 2e-3};
 constexpr int64_t kPages = 9;
+constexpr float kEps = 1e-3f;
 
 struct KvWrite {
   explicit KvWrite(const Heads& h)
@@ -145,7 +150,12 @@ struct KvWrite {
         slots(DType::kInt32, {h.num_tokens}),
         q(h.q_dtype, {h.num_tokens, h.q, h.head_dim}),
         k_cache(h.kv_dtype, {kPages, h.page_size, h.kv, h.head_dim}),
-        v_cache(h.kv_dtype, {kPages, h.page_size, h.kv, h.head_dim}) {
+        v_cache(h.kv_dtype, {kPages, h.page_size, h.kv, h.head_dim}),
+        has_norms(h.norm_dtype.has_value()),
+        q_norm(h.norm_dtype.value_or(DType::kFp32), {h.head_dim}),
+        k_norm(h.norm_dtype.value_or(DType::kFp32), {h.head_dim}) {
+    fill_random(q_norm, 13);
+    fill_random(k_norm, 14);
     fill_random(qkv, 1, 1, h.pattern);
     const std::vector<double> exact =
         rope_inv_frequencies(gpt_oss(true, static_cast<int>(h.head_dim)));
@@ -162,13 +172,20 @@ struct KvWrite {
     fill_random(v_cache, 12);
   }
   void run(int threads = 2) {
-    rope_kv_write(test_stream(threads), {qkv.view(), cos_sin.view(), slots.view(), q.view(),
-                                         k_cache.view(), v_cache.view()});
+    rope_kv_write(test_stream(threads),
+                  {qkv.view(), cos_sin.view(), slots.view(), q.view(), k_cache.view(),
+                   v_cache.view(), has_norms ? q_norm.view() : TensorView(),
+                   has_norms ? k_norm.view() : TensorView(), has_norms ? kEps : 0.f});
   }
   TestTensor qkv, cos_sin, slots, q, k_cache, v_cache;
+  bool has_norms;
+  TestTensor q_norm, k_norm;
 };
 
-Tolerance tolerance(DType dtype) { return dtype == DType::kFp32 ? kFp32 : kBf16; }
+Tolerance tolerance(DType dtype, bool has_norms) {
+  if (dtype == DType::kBf16) return kBf16;
+  return has_norms ? kNormedFp32 : kFp32;
+}
 
 void check(const Heads& h, KvWrite& t) {
   SCOPED_TRACE(fmt::format("{} tokens, heads {}/{} of {}, q {} kv {}, page {}", h.num_tokens, h.q,
@@ -182,8 +199,12 @@ void check(const Heads& h, KvWrite& t) {
     for (int64_t head = 0; head < h.q + 2 * h.kv; ++head) {
       const auto in =
           std::span(qkv).subspan(static_cast<size_t>(token * (h.q + 2 * h.kv) + head) * dim, dim);
+      std::vector<float> head_in(in.begin(), in.end());
+      if (t.has_norms && head < h.q + h.kv) {
+        head_in = norm_head_ref(in, (head < h.q ? t.q_norm : t.k_norm).values(), kEps);
+      }
       const auto rotated =
-          rotate_ref(in, std::span(cos_sin).subspan(static_cast<size_t>(token) * dim, dim));
+          rotate_ref(head_in, std::span(cos_sin).subspan(static_cast<size_t>(token) * dim, dim));
       if (head < h.q) {
         q.insert(q.end(), rotated.begin(), rotated.end());
         continue;
@@ -201,8 +222,8 @@ void check(const Heads& h, KvWrite& t) {
   }
   t.run();
   EXPECT_TRUE(matches(h.q_dtype == DType::kFp32 ? "rope q fp32" : "rope q bf16", t.q.values(), q,
-                      tolerance(h.q_dtype)));
-  EXPECT_TRUE(matches("rope k", t.k_cache.values(), k, tolerance(h.kv_dtype)));
+                      tolerance(h.q_dtype, t.has_norms)));
+  EXPECT_TRUE(matches("rope k", t.k_cache.values(), k, tolerance(h.kv_dtype, t.has_norms)));
   EXPECT_TRUE(matches("rope v", t.v_cache.values(), v, kExact));
   EXPECT_TRUE(t.q.guards_intact() && t.k_cache.guards_intact() && t.v_cache.guards_intact());
 }
@@ -219,6 +240,21 @@ TEST_P(RopeTest, KvWriteShapesAndTypes) {
         for (const DType kv_dtype : {DType::kFp32, DType::kBf16}) {
           check({.q = q, .kv = kv, .head_dim = dim, .q_dtype = q_dtype, .kv_dtype = kv_dtype});
         }
+      }
+    }
+  }
+}
+
+TEST_P(RopeTest, KvWriteNormalisesHeads) {
+  for (const int64_t dim : {2, 30, 32, 62, 64, 80, 128, 256}) {
+    for (const DType norm_dtype : {DType::kFp32, DType::kBf16}) {
+      for (const DType dtype : {DType::kFp32, DType::kBf16}) {
+        check({.q = 4,
+               .kv = 2,
+               .head_dim = dim,
+               .q_dtype = dtype,
+               .kv_dtype = dtype,
+               .norm_dtype = norm_dtype});
       }
     }
   }
