@@ -2,6 +2,9 @@
 // the other sequences of the batch, the number of threads, preemption.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <functional>
 
 #include "engine_harness.h"
@@ -245,6 +248,57 @@ TEST_F(Equality, SampledTokensDependOnTheSeedAlone) {
   EXPECT_EQ(num_different_choices, cases_->size() * 2)
       << "choices of one prompt are independent draws";
 }
+
+// The other family: grouped and ungrouped heads, biases, tied heads, and (if the file is there)
+// quantised weights.
+struct DenseCase {
+  const char* model;
+  const char* golden;
+  const char* precision;
+};
+
+class DenseEquality : public testing::TestWithParam<DenseCase> {};
+
+TEST_P(DenseEquality, ChunksPagesBatchAndThreads) {
+  const DenseCase& c = GetParam();
+  EngineOptions options = test_options(c.model, c.precision);
+  if (!std::filesystem::exists(options.model)) {
+    ASSERT_EQ(std::getenv("CI"), nullptr) << options.model << " is missing";
+    GTEST_SKIP() << "no " << options.model << "; run scripts/fetch_smollm2.sh";
+  }
+  options.kv_cache_bytes = int64_t{1} << 29;
+  std::vector<GoldenCase> cases = read_golden(c.golden);
+  std::erase_if(cases, [](const GoldenCase& g) { return g.prompt.size() > 320; });
+  cases.resize(std::min<size_t>(cases.size(), 6));
+  ASSERT_GE(cases.size(), 4u);
+  const auto run = [&](int chunk, int page_size, int max_seqs, int num_threads) {
+    EngineOptions o = options;
+    o.chunk = chunk;
+    o.page_size = page_size;
+    o.max_seqs = max_seqs;
+    o.num_threads = num_threads;
+    const auto engine = Engine::create(o);
+    std::vector<Request> requests;
+    for (const GoldenCase& g : cases) requests.push_back(scoring_request(g.prompt, 12));
+    return run_all(*engine, std::move(requests));
+  };
+  const auto alone = run(2048, 16, 1, 1);
+  expect_all_same(cases, alone, run(2048, 16, 16, 2), "together");
+  expect_all_same(cases, alone, run(7, 5, 16, 2), "chunks of 7, pages of 5");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, DenseEquality,
+    testing::Values(DenseCase{"llama3-random", "llama3-random", "bf16"},
+                    DenseCase{"llama3-tied-random", "llama3-tied-random", "fp32"},
+                    DenseCase{"qwen2-random", "qwen2-random", "bf16"},
+                    DenseCase{"smollm2-135m-instruct.gguf", "smollm2/smollm2-135m", "native"}),
+    [](const auto& info) {
+      std::string name = std::string(info.param.model) + "_" + info.param.precision;
+      std::replace_if(
+          name.begin(), name.end(), [](char ch) { return ch == '-' || ch == '.'; }, '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace briar

@@ -147,7 +147,8 @@ TEST_P(GoldenSmolLm2, AgreesWithTransformers) {
 INSTANTIATE_TEST_SUITE_P(
     Precisions, GoldenSmolLm2,
     testing::Values(Bounds{"smollm2-135m-instruct.gguf", "fp32", 1e-3, 1e-3, 1e-3, 1e-3, 0.005},
-                    Bounds{"smollm2-135m-instruct.gguf", "bf16", 0.02, 0.25, kNoBound, 0.4, 0.5}),
+                    Bounds{"smollm2-135m-instruct.gguf", "bf16", 0.02, 0.25, kNoBound, 0.4, 0.5},
+                    Bounds{"smollm2-135m-instruct.gguf", "native", 0.02, 0.25, kNoBound, 0.4, 0.5}),
     [](const auto& info) { return std::string(info.param.precision); });
 
 // The checkpoint's own 4-bit experts are exact in bf16, and both forms add in the same order.

@@ -22,9 +22,9 @@
 namespace briar {
 
 struct EngineOptions {
-  std::string model = {};  // model folder
+  std::string model = {};  // model folder or GGUF file
   std::string device = "cpu";
-  std::string precision = "bf16";  // fp32, bf16, mxfp4 (docs/numerics.md)
+  std::string precision = "auto";  // docs/numerics.md; auto = native for a GGUF file, else bf16
   std::string kv_precision = {};   // fp32, bf16; empty = what `precision` says
   int num_threads = 0;             // compute threads; 0 = one a physical core
   int page_size = 16;              // tokens of a KV page

@@ -30,7 +30,9 @@ void add_model_flags(CLI::App& app, ModelFlags& f) {
       ->required()
       ->type_name("DIR|FILE");
   app.add_option("--device", f.engine.device, "cpu")->capture_default_str();
-  app.add_option("--precision", f.engine.precision, "fp32, bf16 or mxfp4")->capture_default_str();
+  app.add_option("--precision", f.engine.precision,
+                 "fp32, bf16, mxfp4 or native (auto: native for a GGUF file, else bf16)")
+      ->capture_default_str();
   app.add_option("--head-precision", f.head_precision,
                  "Precision of the head (follows --precision)");
   app.add_option("--kv-precision", f.engine.kv_precision, "bf16 or fp32 (follows --precision)");

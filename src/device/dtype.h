@@ -43,4 +43,14 @@ inline Bf16 to_bf16(float value) {
   return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
 }
 
+// The value of an IEEE half, exact: NaN and infinities included.
+inline float half_to_float(uint16_t bits) {
+  const uint32_t sign = uint32_t{bits & 0x8000u} << 16;
+  const uint32_t magnitude = uint32_t{bits & 0x7fffu} << 13;
+  // The exponent's bias grows from 15 to 127 by an exact product, which also normalises subnormals.
+  const float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
+  const uint32_t not_finite = (bits & 0x7c00u) == 0x7c00u ? 0x7f800000u : 0u;
+  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(scaled) | not_finite);
+}
+
 }  // namespace briar

@@ -3,6 +3,7 @@
 #include "base/thread_pool.h"
 #include "models/registry.h"
 #include "weights/checkpoint.h"
+#include "weights/gguf_model.h"
 #include "weights/hf_config.h"
 #include "weights/weight_loader.h"
 
@@ -40,7 +41,9 @@ void check_options(const EngineOptions& o) {
 LoadedModel load_model(const EngineOptions& options) {
   check_options(options);
   LoadedModel out;
-  out.precision = value_or_throw(parse_precision(options.precision));
+  out.precision = value_or_throw(parse_precision(options.precision != "auto"    ? options.precision
+                                                 : is_model_file(options.model) ? "native"
+                                                                                : "bf16"));
   out.kv_dtype = options.kv_precision.empty()
                      ? out.precision.kv
                      : value_or_throw(parse_kv_precision(options.kv_precision));
@@ -54,6 +57,7 @@ LoadedModel load_model(const EngineOptions& options) {
   plan.finish();
   out.memory = plan_memory(options, *planned, out.kv_dtype, plan.arena_bytes(),
                            out.device->available_bytes());
+  out.memory.weight_note = plan.describe_blocks();
   if (options.on_plan) options.on_plan(out.memory.describe(options));
 
   out.weights = std::make_unique<Arena>(*out.device, plan.arena_bytes(), "weights");

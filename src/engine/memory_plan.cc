@@ -94,7 +94,8 @@ void divide_pages(const EngineOptions& o, const ModelInfo& info, int64_t budget,
 
 std::string MemoryPlan::describe(const EngineOptions& o) const {
   std::string text = fmt::format("memory plan, {} ({} free):\n", o.device, human(available_bytes));
-  text += fmt::format("  {:<12}{:>12}\n", "weights", human(weight_bytes));
+  text += fmt::format("  {:<12}{:>12}{}{}\n", "weights", human(weight_bytes),
+                      weight_note.empty() ? "" : "   ", weight_note);
   text += fmt::format(
       "  {:<12}{:>12}   {} full and {} window pages of {} tokens; sequences up to {} tokens\n",
       "KV cache", human(kv_bytes), num_pages[0], num_pages[1], o.page_size, max_model_len);

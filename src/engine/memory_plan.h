@@ -12,6 +12,7 @@ namespace briar {
 
 struct MemoryPlan {
   int64_t weight_bytes = 0;
+  std::string weight_note;  // which quantised weights stay so
   int64_t workspace_bytes = 0;
   int64_t logits_bytes = 0;
   int64_t kv_bytes = 0;

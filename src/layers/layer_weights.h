@@ -1,9 +1,11 @@
-// Builds layers out of a checkpoint's tensors. Which dtype a weight gets is decided here, so that a
-// model file names tensors and shapes and nothing else.
+// Builds layers out of a checkpoint's tensors. Which dtype a weight gets, and whether it stays
+// quantised, is decided here: a model file names tensors and shapes and nothing else.
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "layers/embedding.h"
 #include "layers/linear.h"
@@ -19,7 +21,7 @@ class LayerWeights {
       : precision_(precision), loader_(loader) {}
 
   WeightLoader& loader() { return loader_; }
-  // bf16, or what the file has where the precision keeps that.
+  // bf16, or what the file has where the precision keeps that (fp32 if it has neither).
   DType dense_dtype(const std::string& name) const;
   TensorView dense(const std::string& name, std::initializer_list<int64_t> shape);
   RmsNorm norm(const std::string& name, int64_t size, float eps);
@@ -35,6 +37,10 @@ class LayerWeights {
   Linear stacked(std::initializer_list<Part> parts, int64_t columns, bool has_bias = false);
 
  private:
+  std::optional<BlockFormat> kept_format(const std::string& name) const;
+  std::vector<WeightRows> weight(const std::vector<WeightLoader::RowBlock>& blocks,
+                                 int64_t columns);
+
   const Precision& precision_;
   WeightLoader& loader_;
 };

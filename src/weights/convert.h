@@ -1,7 +1,6 @@
 // Conversion of the numbers of a file to the types that the kernels compute with.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -10,16 +9,6 @@
 #include "weights/safetensors.h"
 
 namespace briar {
-
-// Exact, NaN and infinities included.
-inline float half_to_float(uint16_t bits) {
-  const uint32_t sign = uint32_t{bits & 0x8000u} << 16;
-  const uint32_t magnitude = uint32_t{bits & 0x7fffu} << 13;
-  // The exponent's bias grows from 15 to 127 by an exact product, which also normalises subnormals.
-  const float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
-  const uint32_t not_finite = (bits & 0x7c00u) == 0x7c00u ? 0x7f800000u : 0u;
-  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(scaled) | not_finite);
-}
 
 // True for BF16, F16, F32 and the block formats.
 bool is_dense(WireDType dtype);

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "weights/convert.h"
+#include "device/dtype.h"
 #include "weights/mxfp4.h"
 
 namespace briar {
@@ -91,7 +91,36 @@ void decode_q6_k(const uint8_t* block, float* out) {
   }
 }
 
+// Where a block has its fp16 scales.
+struct HalfFields {
+  int first;
+  int count;
+};
+HalfFields half_fields(WireDType dtype) {
+  switch (dtype) {
+    case WireDType::kQ8_0:
+    case WireDType::kQ4_0: return {0, 1};
+    case WireDType::kQ4_1:
+    case WireDType::kQ4_K: return {0, 2};
+    case WireDType::kQ6_K: return {208, 1};
+    default: CHECK(false, "{} has no fp16 scales", to_string(dtype));
+  }
+}
+
 }  // namespace
+
+bool has_finite_scales(WireDType dtype, std::span<const uint8_t> bytes) {
+  const HalfFields fields = half_fields(dtype);
+  const auto size = static_cast<size_t>(block_bytes(dtype));
+  bool is_finite = true;
+  for (size_t block = 0; block + size <= bytes.size(); block += size) {
+    for (int i = 0; i < fields.count; ++i) {
+      const uint8_t high = bytes[block + static_cast<size_t>(fields.first + 2 * i + 1)];
+      is_finite &= (high & 0x7c) != 0x7c;
+    }
+  }
+  return is_finite;
+}
 
 void decode_block(WireDType dtype, const uint8_t* block, float* out) {
   switch (dtype) {

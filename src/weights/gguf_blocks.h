@@ -27,4 +27,8 @@ inline constexpr int64_t kMaxBlockElements = 256;
 // products are exact (but for Q6_K's last, which can need 25 bits), a sum is rounded once.
 void decode_block(WireDType dtype, const uint8_t* block, float* out);
 
+// Whether all blocks of `bytes` decode to finite numbers: those with fp16 scales do where the
+// scales are finite.
+bool has_finite_scales(WireDType dtype, std::span<const uint8_t> bytes);
+
 }  // namespace briar

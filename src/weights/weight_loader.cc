@@ -8,6 +8,7 @@
 
 #include "base/thread_pool.h"
 #include "weights/convert.h"
+#include "weights/gguf_blocks.h"
 #include "weights/mxfp4.h"
 #include "weights/printable.h"
 
@@ -155,9 +156,59 @@ TensorView WeightLoader::dense(const std::string& name, std::initializer_list<in
                                DType dtype) {
   check_dense_target(name, dtype);
   const TensorEntry* entry = take(name, shape, Kind::kDense);
+  note_expanded(entry, dtype);
   const TensorView view = allocate(dtype, shape);
   if (!is_plan()) load_dense(*entry, view);
   return view;
+}
+
+std::optional<BlockFormat> WeightLoader::block_format(std::string_view name) const {
+  const TensorEntry* entry = checkpoint_->find(name);
+  if (entry == nullptr) return std::nullopt;
+  switch (entry->dtype) {
+    case WireDType::kQ8_0: return BlockFormat::kQ8_0;
+    case WireDType::kQ4_0: return BlockFormat::kQ4_0;
+    case WireDType::kQ4_1: return BlockFormat::kQ4_1;
+    case WireDType::kQ4_K: return BlockFormat::kQ4_K;
+    case WireDType::kQ6_K: return BlockFormat::kQ6_K;
+    default: return std::nullopt;
+  }
+}
+
+TensorView WeightLoader::quantized(const std::vector<RowBlock>& blocks, int64_t columns,
+                                   BlockFormat format) {
+  std::vector<const TensorEntry*> entries;
+  int64_t num_rows = 0;
+  for (const RowBlock& block : blocks) {
+    CHECK(block_format(block.name) == format, "{} is not in {}", block.name, to_string(format));
+    entries.push_back(take(block.name, {block.rows, columns}, Kind::kDense));
+    num_rows += block.rows;
+  }
+  // A wrong shape, which finish() reports, need not be whole blocks.
+  const int64_t whole = columns / block_size(format) * block_size(format);
+  const QuantizedShape shape{format, num_rows, whole};
+  const TensorView view = allocate(DType::kUint8, {packed_bytes(shape)});
+  blocks_[fmt::format("{} kept", to_string(format))] += static_cast<int>(blocks.size());
+  if (is_plan()) return view;
+  int64_t row = 0;
+  for (const TensorEntry* entry : entries) {
+    load_quantized(*entry, shape, row, view);
+    row += entry->shape[0];
+  }
+  return view;
+}
+
+void WeightLoader::note_expanded(const TensorEntry* entry, DType dtype) {
+  if (entry == nullptr || !is_block_format(entry->dtype)) return;
+  ++blocks_[fmt::format("{} expanded to {}", to_string(entry->dtype), to_string(dtype))];
+}
+
+std::string WeightLoader::describe_blocks() const {
+  std::string text;
+  for (const auto& [what, count] : blocks_) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, what);
+  }
+  return text;
 }
 
 void WeightLoader::ignore(std::string_view name) {
@@ -172,6 +223,7 @@ TensorView WeightLoader::stacked(const std::vector<RowBlock>& blocks, int64_t co
     check_dense_target(block.name, dtype);
     entries.push_back(columns < 0 ? take(block.name, {block.rows}, Kind::kDense)
                                   : take(block.name, {block.rows, columns}, Kind::kDense));
+    note_expanded(entries.back(), dtype);
     num_rows += block.rows;
   }
   const TensorView view =
@@ -240,6 +292,31 @@ void WeightLoader::load_dense(const TensorEntry& entry, const TensorView& to) {
   const int64_t grain = std::max<int64_t>(1, kGrainBytes / std::max<int64_t>(1, size));
   cpu_thread_pool(*stream_).for_ranges(num_units, grain, body);
   if (!is_finite) refuse_not_finite(entry, to.dtype());
+  report(entry);
+}
+
+void WeightLoader::load_quantized(const TensorEntry& entry, const QuantizedShape& shape,
+                                  int64_t first_row, const TensorView& to) {
+  const int64_t num_rows = entry.shape[0];
+  const int64_t row_size = source_row_bytes(shape.format, shape.in_features);
+  const bool is_interleaved = entry.num_interleaved_heads > 0;
+  auto* packed = to.ptr<uint8_t>();
+  std::atomic<bool> is_finite = true;
+  const auto body = [&](int64_t begin, int64_t end) {
+    const auto rows = entry.bytes.subspan(static_cast<size_t>(begin * row_size),
+                                          static_cast<size_t>((end - begin) * row_size));
+    if (!has_finite_scales(entry.dtype, rows)) is_finite = false;
+    const auto source = [&](int64_t row) { return entry.bytes.data() + row * row_size; };
+    if (!is_interleaved) {
+      return pack(shape, source(begin), first_row + begin, first_row + end, packed);
+    }
+    for (int64_t row = begin; row < end; ++row) {
+      pack(shape, source(stored_row(entry, row)), first_row + row, first_row + row + 1, packed);
+    }
+  };
+  cpu_thread_pool(*stream_).for_ranges(num_rows, std::max<int64_t>(1, kGrainBytes / row_size),
+                                       body);
+  if (!is_finite) refuse_not_finite(entry, DType::kFp32);
   report(entry);
 }
 

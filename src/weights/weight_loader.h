@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "device/arena.h"
 #include "device/device.h"
 #include "device/tensor.h"
+#include "kernels/quantized_linear/layout.h"
 #include "weights/checkpoint.h"
 
 namespace briar {
@@ -56,6 +58,12 @@ class WeightLoader {
   // Several tensors stacked into one [sum of rows, columns], or [sum of rows] where columns < 0.
   TensorView stacked(const std::vector<RowBlock>& blocks, int64_t columns, DType dtype);
 
+  // The format of a block-quantised tensor that the kernels can read as it is.
+  std::optional<BlockFormat> block_format(std::string_view name) const;
+  // Several such tensors, all in this format, stacked and packed for kernels/quantized_linear:
+  // [packed_bytes] uint8.
+  TensorView quantized(const std::vector<RowBlock>& blocks, int64_t columns, BlockFormat format);
+
   struct ExpertWeights {
     TensorView values;  // [num_experts, rows, columns]
     TensorView scales;  // [num_experts, rows, columns / 32] uint8; absent unless values are kMxfp4
@@ -74,6 +82,9 @@ class WeightLoader {
 
   // What the arena must hold for everything asked so far.
   int64_t arena_bytes() const { return arena_bytes_; }
+  // What has become of block-quantised tensors so far: "210 Q4_1 kept, 1 Q8_0 expanded to bf16".
+  // Empty where there are none.
+  std::string describe_blocks() const;
   // Bytes of the files behind it.
   int64_t file_bytes() const { return file_bytes_; }
 
@@ -89,7 +100,10 @@ class WeightLoader {
   const TensorEntry* take(const std::string& name, std::initializer_list<int64_t> shape, Kind kind);
   void problem(std::vector<std::string>& list, std::string text);
   TensorView allocate(DType dtype, std::initializer_list<int64_t> shape);
+  void note_expanded(const TensorEntry* entry, DType dtype);
   void load_dense(const TensorEntry& entry, const TensorView& to);
+  void load_quantized(const TensorEntry& entry, const QuantizedShape& shape, int64_t first_row,
+                      const TensorView& to);
   void load_transposed(const TensorEntry& entry, const TensorView& to);
   void load_mxfp4(const TensorEntry& blocks, const TensorEntry& scales, const ExpertWeights& to);
   void report(const TensorEntry& entry);
@@ -103,6 +117,7 @@ class WeightLoader {
   int64_t file_bytes_ = 0;
   int64_t done_bytes_ = 0;
   std::unordered_set<const TensorEntry*> taken_;
+  std::map<std::string, int> blocks_;  // "Q4_1 kept" -> tensors
   std::vector<std::string> missing_;
   std::vector<std::string> wrong_;
 };

@@ -26,6 +26,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "device/dtype.h"
 #include "kernels/quantized_linear/block_format.h"
 
 namespace briar {
@@ -74,21 +75,6 @@ inline int64_t panel_bytes(BlockFormat format, int64_t in_features) {
 // Q4_K.
 inline int64_t packed_bytes(const QuantizedShape& s) {
   return (s.out_features + kPanelRows - 1) / kPanelRows * panel_bytes(s.format, s.in_features);
-}
-
-// An IEEE half as fp32, exactly (NaN stays NaN).
-inline float half_to_float(uint16_t half) {
-  const uint32_t sign = uint32_t{half & 0x8000u} << 16, exponent = half >> 10 & 31u;
-  const uint32_t fraction = half & 0x3ffu;
-  if (exponent == 0) {
-    const float value = static_cast<float>(fraction) * 0x1p-24f;
-    return sign != 0 ? -value : value;
-  }
-  const uint32_t bits = exponent == 31 ? 0x7f800000u : (exponent + 112) << 23;
-  float value;
-  const uint32_t word = sign | bits | fraction << 13;
-  std::memcpy(&value, &word, 4);
-  return value;
 }
 
 namespace quantized_layout {
