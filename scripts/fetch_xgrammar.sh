@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# fetch_xgrammar.sh DIR: leaves XGrammar's sources in DIR/xgrammar-VERSION. The archive comes from the
+# fetch_xgrammar.sh DIR: leaves XGrammar's sources, patched, in DIR/xgrammar-VERSION. The archive comes from the
 # Python package index by name, must have the checksum below, and stays in the user's cache, so that a
 # second build needs no network.
 set -euo pipefail
@@ -7,9 +7,11 @@ set -euo pipefail
 version=0.2.9
 sha256=87b466bca2475e29bb0323abc62c6c33cbcbcff47e5fb800a3e2099ac9620b90
 name="xgrammar-$version"
+patch="$(cd "$(dirname "$0")/.." && pwd)/cmake/xgrammar-budget.patch"
 archive="${XDG_CACHE_HOME:-$HOME/.cache}/briar/$name.tar.gz"
 
-[ -f "$1/$name/.complete-$sha256" ] && exit 0
+stamp=".complete-$(cat "$0" "$patch" | sha256sum | cut -c1-16)"
+[ -f "$1/$name/$stamp" ] && exit 0
 mkdir -p "$1"
 work=$(mktemp -d "$1/fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -26,6 +28,7 @@ if ! is_good "$archive"; then
   mv "$archive.$$" "$archive"
 fi
 tar -xzf "$archive" -C "$work"
-touch "$work/$name/.complete-$sha256"
+patch --quiet --strip=1 --directory="$work/$name" <"$patch"
+touch "$work/$name/$stamp"
 rm -rf "${1:?}/$name"
 mv "$work/$name" "$1/$name"

@@ -23,6 +23,8 @@ esac
 if [ -n "${CI:-}" ] && [ "${ID}" = debian ]; then packages+=(chromium chromium-driver); fi
 # scripts/fetch_xgrammar.sh needs pip; a Python from elsewhere has its own.
 python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)
+# And the environment of the clients' tests needs this.
+python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
 
 missing=()
 for package in "${packages[@]}"; do

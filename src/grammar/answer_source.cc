@@ -10,17 +10,19 @@
 namespace briar {
 namespace {
 
-constexpr size_t kMaxSourceBytes = size_t{64} << 10;  // of a regular expression, rules or a tag
-constexpr int kMaxNesting = 100;                      // of brackets in one
+constexpr size_t kMaxSourceBytes = size_t{64} << 10;  // of rules, a tag, all choices
+constexpr size_t kMaxRegexBytes = size_t{8} << 10;
+constexpr int kMaxNesting = 100;  // of brackets in one
 constexpr int kMaxJsonDepth = 100;
 constexpr size_t kMaxChoices = 1000;
 
 // Recursive readers see no more than this. Brackets that are escaped or quoted count too: that
 // errs on the safe side.
-Status check_size(std::string_view text, const std::string& path) {
+Status check_size(std::string_view text, const std::string& path,
+                  size_t max_bytes = kMaxSourceBytes) {
   if (text.empty()) return make_error("{}: is empty", path);
-  if (text.size() > kMaxSourceBytes) {
-    return make_error("{}: {} bytes, at most {} are allowed", path, text.size(), kMaxSourceBytes);
+  if (text.size() > max_bytes) {
+    return make_error("{}: {} bytes, at most {} are allowed", path, text.size(), max_bytes);
   }
   if (text.find('\0') != text.npos) return make_error("{}: holds a zero byte", path);
   int depth = 0;
@@ -38,6 +40,10 @@ Result<CheckedSource> check_schema_value(const boost::json::value& schema,
                                          const std::string& path) {
   auto checked = check_schema(schema, path);
   if (!checked) return checked.error();
+  for (const auto& [where, pattern] : checked->patterns) {
+    if (pattern.empty()) continue;  // matches everything
+    if (auto status = check_size(pattern, where, kMaxRegexBytes); !status) return status.error();
+  }
   return CheckedSource{.source = {TextSource::Kind::kJsonSchema, std::move(checked->text)},
                        .patterns = std::move(checked->patterns)};
 }
@@ -92,7 +98,8 @@ Result<CheckedSource> check_choices(const std::vector<std::string>& choices,
 
 Result<CheckedSource> check_text(TextSource::Kind kind, const std::string& text,
                                  const std::string& path) {
-  if (auto status = check_size(text, path); !status) return status.error();
+  const size_t max_bytes = kind == TextSource::Kind::kRegex ? kMaxRegexBytes : kMaxSourceBytes;
+  if (auto status = check_size(text, path, max_bytes); !status) return status.error();
   return CheckedSource{.source = {kind, text}};
 }
 

@@ -79,7 +79,7 @@ struct GrammarCacheStats {
 struct GrammarOptions {
   int64_t max_cache_entries = 256;
   int64_t max_cache_bytes = int64_t{256} << 20;
-  double max_compile_seconds = 1;  // of one grammar
+  double max_compile_seconds = 1;  // of one grammar, processor time
 };
 
 // One a model; made in about 0.2 s. All calls are thread-safe.

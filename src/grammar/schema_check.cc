@@ -170,15 +170,37 @@ class SchemaChecker {
     patterns_.emplace_back(at, std::string(pattern->get_string()));
   }
 
-  static void check_required(const bj::object& schema, const std::string& path) {
+  static void check_required(bj::object& schema, const std::string& path) {
     const bj::value* required = schema.if_contains("required");
     if (required == nullptr) return;
     const std::string at = member(path, "required");
     if (!required->is_array()) throw_user_error("{}: must be a list of names", at);
-    const bj::array& names = required->get_array();
+    const bj::array names = required->get_array();
     for (size_t i = 0; i < names.size(); ++i) {
       if (!names[i].is_string()) throw_user_error("{}: must be a string", element(at, i));
+      declare(schema, names[i].get_string(), element(at, i));
     }
+  }
+
+  // XGrammar heeds only such required names as `properties` has.
+  static void declare(bj::object& schema, std::string_view name, const std::string& path) {
+    const bj::value* type = schema.if_contains("type");
+    const bj::value* properties = schema.if_contains("properties");
+    const bool is_object = type != nullptr ? *type == "object" : properties != nullptr;
+    if (!is_object || (properties != nullptr && !properties->is_object())) return;
+    if (properties != nullptr && properties->get_object().contains(name)) return;
+    const bj::value* others = schema.if_contains("additionalProperties");
+    if (others != nullptr && others->is_bool() && !others->get_bool()) {
+      throw_user_error("{}: {} is not among the properties, and no others are allowed", path,
+                       quoted(name));
+    }
+    const bj::value value = others != nullptr ? *others : bj::value(bj::object());
+    if (properties == nullptr) {
+      // The first one would make others that nobody forbade illegal.
+      if (others == nullptr) schema["additionalProperties"] = true;
+      schema["properties"] = bj::object();
+    }
+    schema["properties"].get_object()[name] = value;
   }
 
   void check_ref(const bj::object& schema, const std::string& path, int depth) {

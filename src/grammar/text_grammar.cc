@@ -4,29 +4,28 @@
 #include <xgrammar/xgrammar.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
-#include <ctime>
 #include <random>
-#include <system_error>
+#include <stdexcept>
 #include <utility>
+#include <variant>
 
 #include "base/check.h"
 #include "base/log.h"
-#include "grammar/bounded_call.h"
 #include "grammar/compile_cache.h"
 #include "grammar/json_white_space.h"
+#include "grammar/xgrammar_budget.h"
 
 namespace briar {
 namespace {
 
-// Compilations that have run out of their time run on; so many at once and no more.
-constexpr int kMaxRunning = 16;
 // Recursion in XGrammar, which follows the nesting of rules: far below what a thread's stack holds.
 constexpr int kMaxRecursion = 1000;
 // A grammar that needs more than this for a mask, on average over a sample of texts, would hold up
 // the engine's thread. Ordinary ones need 0.01 ms.
 constexpr double kMaxMaskSeconds = 2e-3;
+// What one mask may take; more, and the request ends with an error.
+constexpr double kMaxOneMaskSeconds = 0.1;
 constexpr int kNumSampleTexts = 4;
 constexpr int kSampleTokens = 24;
 
@@ -43,12 +42,6 @@ std::string clean_message(std::string_view text) {
   }
   while (!out.empty() && out.back() == ' ') out.pop_back();
   return out;
-}
-
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 class XgrammarMatcher final : public TextMatcher {
@@ -71,21 +64,31 @@ class XgrammarMatcher final : public TextMatcher {
     tensor.ndim = 1;
     tensor.dtype = {kDLInt, 32, 1};
     tensor.shape = &size;
+    std::fill(mask.begin(), mask.end(), 0);
+    if (has_failed_) return;
     try {
+      const XgrammarBudget budget(kMaxOneMaskSeconds);
       matcher_.FillNextTokenBitmask(&tensor);
     } catch (const std::exception& e) {
-      log_error("a grammar's mask failed, its request ends: {}", clean_message(e.what()));
+      log_warning("a grammar's mask failed: {}", clean_message(e.what()));
+      has_failed_ = true;
       std::fill(mask.begin(), mask.end(), 0);
+      return;
     }
     const bool bans_space = is_json_ && white_space_.back().is_exhausted();
     keep_ordinary(mask, bans_space);
   }
 
+  bool has_failed() const override { return has_failed_; }
+
   bool accept(int32_t token_id) override {
+    if (has_failed_) return false;
     try {
+      const XgrammarBudget budget(kMaxOneMaskSeconds);
       if (!matcher_.AcceptToken(token_id)) return false;
     } catch (const std::exception& e) {
-      log_error("a grammar failed at token {}: {}", token_id, clean_message(e.what()));
+      log_warning("a grammar failed at token {}: {}", token_id, clean_message(e.what()));
+      has_failed_ = true;
       return false;
     }
     white_space_.push_back(white_space_.back());
@@ -119,6 +122,7 @@ class XgrammarMatcher final : public TextMatcher {
   const std::shared_ptr<const VocabularyIndex> vocabulary_;
   const std::vector<int32_t> stop_ids_;
   const bool is_json_;
+  bool has_failed_ = false;                     // in the middle of its work: the state is lost
   std::vector<JsonWhiteSpace> white_space_{1};  // after each token
 };
 
@@ -168,6 +172,7 @@ Result<double> sample_mask_seconds(const TextGrammar& grammar, const VocabularyI
       seconds += thread_seconds() - begin;
       ++num_masks;
       const int32_t id = random_id(mask, random);
+      if (matcher->has_failed()) return make_error("it takes too long to follow");
       if (id < 0 && i == 0) return make_error("no text is valid under it");
       if (id < 0 || id == stop_id || !matcher->accept(id)) break;
       if (seconds > kMaxMaskSeconds * kNumSampleTexts * kSampleTokens) return seconds / num_masks;
@@ -176,58 +181,22 @@ Result<double> sample_mask_seconds(const TextGrammar& grammar, const VocabularyI
   return seconds / num_masks;
 }
 
-// What a compilation needs; it may outlive the compiler.
-struct Core {
-  std::shared_ptr<const Tokenizer> tokenizer;
-  std::shared_ptr<const VocabularyIndex> vocabulary;
-  int32_t stop_id = 0;  // for samples
-  xgrammar::GrammarCompiler compiler;
-  std::atomic<int> num_running = 0;
-
-  CompileCache::Value compile(const TextSource& source);
-  xgrammar::CompiledGrammar run(const TextSource& source);
-};
-
-xgrammar::CompiledGrammar Core::run(const TextSource& source) {
-  switch (source.kind) {
-    case TextSource::Kind::kJsonSchema: return compiler.CompileJSONSchema(source.text);
-    case TextSource::Kind::kRegex: return compiler.CompileRegex(source.text);
-    case TextSource::Kind::kEbnf: return compiler.CompileGrammar(source.text);
-    case TextSource::Kind::kStructuralTag: return compiler.CompileStructuralTag(source.text);
-  }
-  CHECK(false, "kind {}", static_cast<int>(source.kind));
-}
-
-CompileCache::Value Core::compile(const TextSource& source) {
-  try {
-    auto grammar = std::make_shared<XgrammarGrammar>(
-        run(source), source.kind == TextSource::Kind::kJsonSchema, tokenizer, vocabulary);
-    auto seconds = sample_mask_seconds(*grammar, *vocabulary, stop_id);
-    if (!seconds) return seconds.error();
-    if (*seconds > kMaxMaskSeconds) {
-      return make_error("it is too ambiguous to be followed: {:.1f} ms a token, at most {:.1f}",
-                        *seconds * 1e3, kMaxMaskSeconds * 1e3);
-    }
-    return std::shared_ptr<const TextGrammar>(std::move(grammar));
-  } catch (const CheckError& e) {
-    log_error("{}", e.what());
-    return Error{.message = "internal error", .param = {}, .http_status = 500};
-  } catch (const std::exception& e) {
-    return Error{.message = clean_message(e.what())};
-  }
-}
-
 class Compiler final : public TextGrammarCompiler {
  public:
-  Compiler(std::shared_ptr<Core> core, const GrammarOptions& options)
-      : core_(std::move(core)),
+  Compiler(std::shared_ptr<const Tokenizer> tokenizer,
+           std::shared_ptr<const VocabularyIndex> vocabulary, int32_t stop_id,
+           xgrammar::GrammarCompiler compiler, const GrammarOptions& options)
+      : tokenizer_(std::move(tokenizer)),
+        vocabulary_(std::move(vocabulary)),
+        stop_id_(stop_id),
         max_seconds_(options.max_compile_seconds),
+        compiler_(std::move(compiler)),
         cache_(options.max_cache_entries, options.max_cache_bytes) {}
 
   Result<std::shared_ptr<const TextGrammar>> compile(const TextSource& source,
                                                      const std::string& where) override {
     const std::string key = std::to_string(static_cast<int>(source.kind)) + source.text;
-    auto grammar = cache_.get(key, [&] { return compile_in_time(source); });
+    auto grammar = cache_.get(key, [&] { return compile_contained(source); });
     if (grammar) return grammar;
     Error error = grammar.error();
     error.message = where + ": " + error.message;
@@ -237,34 +206,67 @@ class Compiler final : public TextGrammarCompiler {
   GrammarCacheStats cache_stats() const override { return cache_.stats(); }
 
  private:
-  CompileCache::Value compile_in_time(const TextSource& source) {
-    if (core_->num_running.fetch_add(1) >= kMaxRunning) {
-      core_->num_running.fetch_sub(1);
-      return busy();
-    }
-    const auto run = [core = core_, source]() -> CompileCache::Value {
-      auto grammar = core->compile(source);
-      core->num_running.fetch_sub(1);
-      return grammar;
-    };
+  CompileCache::Value compile_contained(const TextSource& source) {
     try {
-      auto grammar = call_within<CompileCache::Value>(max_seconds_, run);
-      if (grammar) return std::move(*grammar);
-      return make_error("it takes longer than {} s to compile", max_seconds_);
-    } catch (const std::system_error&) {
-      core_->num_running.fetch_sub(1);
-      return busy();
+      return compile_here(source);
+    } catch (const CheckError& e) {
+      log_error("{}", e.what());
+      return Error{.message = "internal error", .param = {}, .http_status = 500};
+    } catch (const std::exception& e) {
+      return Error{.message = clean_message(e.what())};
     }
   }
 
-  static Error busy() {
-    Error error = make_error("too many grammars are being compiled; try again");
-    error.http_status = 503;
-    return error;
+  CompileCache::Value compile_here(const TextSource& source) {
+    const XgrammarBudget budget(max_seconds_);
+    read(source);
+    auto grammar = std::make_shared<XgrammarGrammar>(
+        run(source), source.kind == TextSource::Kind::kJsonSchema, tokenizer_, vocabulary_);
+    auto seconds = sample_mask_seconds(*grammar, *vocabulary_, stop_id_);
+    if (!seconds) return seconds.error();
+    if (*seconds > kMaxMaskSeconds) {
+      return make_error("it is too ambiguous to be followed: {:.1f} ms a token, at most {:.1f}",
+                        *seconds * 1e3, kMaxMaskSeconds * 1e3);
+    }
+    return std::shared_ptr<const TextGrammar>(std::move(grammar));
   }
 
-  const std::shared_ptr<Core> core_;
+  // Throws for what XGrammar cannot read. Its compiler would keep such a source in its cache for
+  // good.
+  static void read(const TextSource& source) {
+    switch (source.kind) {
+      case TextSource::Kind::kJsonSchema: xgrammar::Grammar::FromJSONSchema(source.text); return;
+      case TextSource::Kind::kRegex: xgrammar::Grammar::FromRegex(source.text); return;
+      case TextSource::Kind::kEbnf: xgrammar::Grammar::FromEBNF(source.text); return;
+      case TextSource::Kind::kStructuralTag: break;
+    }
+    const auto tag = xgrammar::Grammar::FromStructuralTag(source.text);
+    if (const auto* error = std::get_if<xgrammar::StructuralTagError>(&tag)) {
+      std::visit([](const auto& e) { throw std::runtime_error(e.what()); }, *error);
+    }
+  }
+
+  xgrammar::CompiledGrammar run(const TextSource& source) {
+    try {
+      switch (source.kind) {
+        case TextSource::Kind::kJsonSchema: return compiler_.CompileJSONSchema(source.text);
+        case TextSource::Kind::kRegex: return compiler_.CompileRegex(source.text);
+        case TextSource::Kind::kEbnf: return compiler_.CompileGrammar(source.text);
+        case TextSource::Kind::kStructuralTag: return compiler_.CompileStructuralTag(source.text);
+      }
+    } catch (...) {
+      // Out of budget: next time there may be more.
+      compiler_.ClearCache();
+      throw;
+    }
+    CHECK(false, "kind {}", static_cast<int>(source.kind));
+  }
+
+  const std::shared_ptr<const Tokenizer> tokenizer_;
+  const std::shared_ptr<const VocabularyIndex> vocabulary_;
+  const int32_t stop_id_;  // for samples
   const double max_seconds_;
+  xgrammar::GrammarCompiler compiler_;
   CompileCache cache_;
 };
 
@@ -291,10 +293,8 @@ Result<std::unique_ptr<TextGrammarCompiler>> TextGrammarCompiler::create(
     // One thread: an exception in one of its pool's threads would end the process.
     xgrammar::GrammarCompiler compiler(info, /*max_threads=*/1, /*cache_enabled=*/true,
                                        options.max_cache_bytes);
-    auto core = std::make_shared<Core>(std::move(tokenizer), std::move(vocabulary), stop_id,
-                                       std::move(compiler));
-    return std::unique_ptr<TextGrammarCompiler>(
-        std::make_unique<Compiler>(std::move(core), options));
+    return std::unique_ptr<TextGrammarCompiler>(std::make_unique<Compiler>(
+        std::move(tokenizer), std::move(vocabulary), stop_id, std::move(compiler), options));
   } catch (const std::exception& e) {
     return make_error("the grammar compiler cannot use this tokenizer: {}",
                       clean_message(e.what()));

@@ -29,6 +29,7 @@ class TextMatcher {
   // `mask` has the vocabulary's num_words(). Stop ids are allowed where the text is complete. All
   // zero if XGrammar fails, which the engine turns into an error of the request.
   virtual void fill_mask(std::span<uint32_t> mask) = 0;
+  virtual bool has_failed() const = 0;
   // False: the grammar does not allow this token.
   [[nodiscard]] virtual bool accept(int32_t token_id) = 0;
   virtual void roll_back(int64_t num_tokens) = 0;
