@@ -262,7 +262,7 @@ class Requests(SharedServer):
 
 
 class Limits(SharedServer):
-    FLAGS = ("--header-timeout", 0.4, "--body-timeout", 0.6, "--idle-timeout", 0.8, "--max-body-bytes", 100000,
+    FLAGS = ("--header-timeout", 1, "--body-timeout", 1, "--idle-timeout", 3, "--max-body-bytes", 100000,
              "--max-connections", 60, "--max-pending-bytes", 65536, "--write-timeout", 2)
 
     def flood(self, begin, piece, most):
@@ -319,20 +319,20 @@ class Limits(SharedServer):
                 sock.settimeout(0.05)
                 answer = b""
                 start = time.monotonic()
-                while time.monotonic() - start < 5 * SLOWNESS and not answer:
+                while time.monotonic() - start < 10 * SLOWNESS and not answer:
                     try:
                         sock.sendall(byte)
                         answer = sock.recv(12)
                     except TimeoutError:
                         pass
                 self.assertEqual(answer, b"HTTP/1.1 408")
-                self.assertLess(time.monotonic() - start, 3 * SLOWNESS)
+                self.assertLess(time.monotonic() - start, 6 * SLOWNESS)
 
     def test_idle_connections_are_closed(self):
         with self.server.connect() as sock:
             begin = time.monotonic()
             self.assertEqual(sock.recv(1), b"")
-            self.assertLess(time.monotonic() - begin, 4 * SLOWNESS)
+            self.assertLess(time.monotonic() - begin, 8 * SLOWNESS)
 
     def test_too_many_connections(self):
         held = [self.server.connect() for _ in range(60)]

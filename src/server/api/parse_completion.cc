@@ -111,7 +111,11 @@ CompletionRequest read_completion(Fields& body, const ParseContext& context) {
   }
   request.skips_special_tokens = body.boolean("skip_special_tokens").value_or(true);
   std::vector<ResponseFormat> told;  // a raw prompt is told nothing
-  read_shape(body, context, request.shape, told);
+  AnswerShape shape;
+  read_shape(body, context, shape, told);
+  if (shape.kind != AnswerShape::Kind::kFree) {
+    body.fail("response_format", "a completion cannot be bound to a shape; chats can");
+  }
   return request;
 }
 

@@ -278,6 +278,12 @@ TEST(Parse, AnswerShapes) {
        {R"("structured_outputs":{"choice":["a","b"]})", "ok"}});
 }
 
+TEST(Parse, CompletionsHaveNoShape) {
+  expect_completion({{R"("response_format":{"type":"text"})", "ok"},
+                     {R"("response_format":{"type":"json_object"})", "response_format"},
+                     {R"("regex":"a+")", "response_format"}});
+}
+
 TEST(Parse, UnknownFieldsAreNoted) {
   const auto parsed = parse_chat_request(chat(R"("zebra":1,"user":"me","stop":null)"), kContext);
   ASSERT_TRUE(parsed);

@@ -73,7 +73,6 @@ struct CompletionRequest {
   std::string model;
   GenerationParams params;
   std::vector<PromptInput> prompts;
-  AnswerShape shape;
   bool echo = false;
   bool skips_special_tokens = true;
   int best_of = 1;
