@@ -6,13 +6,13 @@
 An inline function that a kernel file uses but that the compiler does not inline becomes a weak
 symbol. The linker keeps one of all weak symbols of a name: if that is the one compiled with AVX-512
 flags, the AVX2 path, and every other caller, runs AVX-512 code. So a kernel object may define weak
-functions only under names of its own: inside briar::avx2 or briar::avx512, or templates over
+functions only under names of its own: inside briar::avx2, briar::avx512 or briar::avx512bf16, or templates over
 something that is. Weak data (DW.ref.*, type information) holds no instructions."""
 import re
 import subprocess
 import sys
 
-OWN = re.compile(r"\bbriar::(avx2|avx512)::")
+OWN = re.compile(r"\bbriar::(avx2|avx512|avx512bf16)::")
 DATA = re.compile(r"^(DW\.ref\.|typeinfo |vtable |guard variable )")
 
 

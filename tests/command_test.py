@@ -50,7 +50,7 @@ class ExitCodes(unittest.TestCase):
             (["generate", "--model", TINY, "--prompt", "a", "--top-p", "2"], "top_p is 2"),
             (["generate", "--model", TINY, "--prompt", "a", "--reasoning-effort", "maximal"], "maximal"),
             (["generate", "--model", TINY, "--prompt", "a", "--prefix-cache", "maybe"], "--prefix-cache"),
-            (["generate", "--model", TINY, "--prompt", "a", "--overlap", "on"], "--overlap"),
+            (["generate", "--model", TINY, "--prompt", "a", "--overlap", "maybe"], "--overlap"),
             (["generate", "--model", TINY, "--prompt", "a", "--kv-cache-bytes", "1000", "--max-model-len", "64"], "does not fit"),
             (["score", "--model", TINY, "--in", "/nonexistent", "--out", "-"], "/nonexistent"),
             (["score", "--model", TINY, "--in", "-", "--out", "-", "--batch", "none"], "--batch is none"),

@@ -95,6 +95,21 @@ TEST_F(Equality, CompanyInTheBatch) {
       "three together, 50 tokens a step");
 }
 
+TEST_F(Equality, Overlap) {
+  for (const bool overlaps : {false, true}) {
+    expect_equal_with([&](EngineOptions& o) { o.overlaps = overlaps; },
+                      overlaps ? "overlap" : "no overlap");
+    expect_equal_with(
+        [&](EngineOptions& o) {
+          o.overlaps = overlaps;
+          o.max_seqs = 3;
+          o.chunk = 7;
+          o.max_batch_tokens = 50;
+        },
+        "small steps");
+  }
+}
+
 TEST_F(Equality, Threads) {
   for (const int threads : {2, 3, 7}) {
     expect_equal_with([&](EngineOptions& o) { o.num_threads = threads; },
@@ -118,12 +133,14 @@ TEST_F(Equality, Preemption) {
   for (const int chunk : {1, 3, 16}) {
     for (const bool caches : {false, true}) {
       EngineStats stats;
+      const bool overlaps = chunk != 3;
       const auto results = run_with(
           cases,
           [&](EngineOptions& o) {
             o.page_size = 1;
             o.chunk = chunk;
             o.caches_prefixes = caches;
+            o.overlaps = overlaps;
             o.max_model_len = 160;
             o.kv_cache_bytes = 560 << 10;
           },

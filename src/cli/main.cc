@@ -48,7 +48,10 @@ void add_model_flags(CLI::App& app, ModelFlags& f) {
       ->capture_default_str();
   app.add_option("--batch-invariant", f.batch_invariant, "on or off; the CPU kernels always are")
       ->capture_default_str();
-  app.add_option("--overlap", f.overlap, "off")->capture_default_str();
+  app.add_option("--overlap", f.overlap, "on or off: plan a step while the one before it runs")
+      ->capture_default_str();
+  app.add_option("--step-trace", f.engine.step_trace,
+                 "File for trace events of every step (Perfetto, chrome://tracing)");
   app.add_option("--cuda-graphs", f.cuda_graphs, "off")->capture_default_str();
   app.add_option("--prefix-cache", f.prefix_cache, "on or off: reuse the KV of common beginnings")
       ->capture_default_str();
@@ -152,6 +155,9 @@ void add_simulate(CLI::App& app, int& code) {
   sub->add_option("--chunk", o->chunk, "Most tokens of one sequence in a step")
       ->capture_default_str();
   sub->add_flag("!--no-prefix-cache", o->prefix_cache, "Without the prefix cache");
+  sub->add_flag("!--no-overlap", o->overlaps, "Plan a step when the one before it is done");
+  sub->add_option("--draft-tokens", o->draft_tokens, "Draft tokens a sequence in decode steps")
+      ->capture_default_str();
   sub->add_flag("--json", o->json, "One JSON object");
   sub->callback([o, &code] { code = run_simulate(*o); });
 }

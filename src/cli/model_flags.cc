@@ -57,8 +57,7 @@ void check_flags(const ModelFlags& f) {
   if (!f.head_precision.empty())
     check_choice("--head-precision", f.head_precision, {is_fp32 ? "fp32" : "bf16"}, head);
   check_choice("--batch-invariant", f.batch_invariant, {"on", "off"}, "expected on or off");
-  check_choice("--overlap", f.overlap, {"off"},
-               "this build runs steps one after another; expected off");
+  check_choice("--overlap", f.overlap, {"on", "off"}, "expected on or off");
   check_choice("--cuda-graphs", f.cuda_graphs, {"off"}, "the CPU backend has none; expected off");
   check_choice("--prefix-cache", f.prefix_cache, {"on", "off"}, "expected on or off");
 }
@@ -67,6 +66,7 @@ std::unique_ptr<Engine> create_engine(const ModelFlags& flags) {
   check_flags(flags);
   EngineOptions options = flags.engine;
   options.caches_prefixes = flags.prefix_cache == "on";
+  options.overlaps = flags.overlap == "on";
   if (!flags.quiet) {
     options.on_plan = [](const std::string& plan) { print_note("{}\n", plan); };
     options.on_load_progress = [progress = LoadProgress()](int64_t done, int64_t total) mutable {

@@ -22,7 +22,7 @@ struct ModelFlags {
   EngineOptions engine;
   std::string head_precision;          // bf16, or fp32 with --precision fp32
   std::string batch_invariant = "on";  // the CPU kernels are batch-invariant in either case
-  std::string overlap = "off";
+  std::string overlap = "on";
   std::string cuda_graphs = "off";
   std::string prefix_cache = "on";
   bool quiet = false;  // no memory plan, no progress

@@ -42,6 +42,7 @@ void check_options(const SimulateOptions& o) {
   check("--max-seqs", o.max_seqs, 1, 1 << 16);
   check("--max-batch-tokens", o.max_batch_tokens, 1, 1 << 20);
   check("--chunk", o.chunk, 1, 1 << 20);
+  check("--draft-tokens", o.draft_tokens, 0, std::min(o.chunk - 1, 64));
   if (!(o.load >= 0 && o.load <= 100))
     throw_user_error("--load is {}, expected more than 0 and at most 100", o.load);
 }
@@ -49,13 +50,15 @@ void check_options(const SimulateOptions& o) {
 SimulationConfig make_config(const SimulateOptions& o, const std::vector<TraceRequest>& trace) {
   SimulationConfig c;
   c.one_after_another = o.serial;
+  c.overlaps = o.overlaps;
   c.scheduler = {.max_seqs = o.max_seqs,
                  .max_batch_tokens = o.max_batch_tokens,
                  .chunk = o.chunk,
                  .page_size = o.page_size,
                  .num_pages = {},
                  .window = {0, o.window},
-                 .caches_prefixes = o.prefix_cache};
+                 .caches_prefixes = o.prefix_cache,
+                 .num_draft_tokens = o.draft_tokens};
   int64_t all = 0, longest = 0;
   for (const TraceRequest& r : trace) {
     const int64_t tokens = r.prompt_len + std::max<int64_t>(1, r.output_len);
@@ -70,6 +73,19 @@ SimulationConfig make_config(const SimulateOptions& o, const std::vector<TraceRe
     throw_user_error("--pages is {}, but the longest request ({} tokens) needs {}", most, longest,
                      needed);
   return c;
+}
+
+// Planning of the steps with nearly the most running sequences.
+bj::object busiest_planning(const SimulationResult& r) {
+  const int64_t most =
+      r.plan_seqs.empty() ? 0 : *std::max_element(r.plan_seqs.begin(), r.plan_seqs.end());
+  std::vector<double> times;
+  for (size_t i = 0; i < r.plan_us.size(); ++i) {
+    if (r.plan_seqs[i] * 10 >= most * 9) times.push_back(r.plan_us[i]);
+  }
+  bj::object out = percentiles(times);
+  out["sequences"] = most;
+  return out;
 }
 
 // Capacity is what the engine does when everything is there at once; `load` times that is asked of
@@ -111,6 +127,7 @@ int run_simulate(const SimulateOptions& o) {
                          {"max_wait_ratio", r.max_wait_ratio},
                          {"step_fill", r.step_fill},
                          {"plan_us", percentiles(r.plan_us)},
+                         {"plan_us_busiest", busiest_planning(r)},
                          {"makespan_ms", r.makespan_ms}};
     fmt::print("{}\n", bj::serialize(out));
   } else {

@@ -19,6 +19,8 @@ struct SimulateOptions {
   int32_t max_seqs = 8192;  // as many as a full step can serve
   int32_t max_batch_tokens = 8192;
   int32_t chunk = 512;
+  int32_t draft_tokens = 0;  // of each sequence in decode steps; some are taken to be right
+  bool overlaps = true;      // a step is planned while the one before it runs
   bool prefix_cache = true;
   bool json = false;
 };

@@ -112,12 +112,14 @@ MemoryPlan plan_memory(const EngineOptions& o, const Model& model, DType kv_dtyp
   plan.available_bytes = available_bytes;
   plan.weight_bytes = weight_bytes;
   plan.workspace_bytes = model.workspace_bytes(o.max_batch_tokens) +
-                         Arena::footprint(DType::kFp32, o.max_batch_tokens * info.hidden_size);
+                         // Hidden states for the head, and as many again for requests that want
+                         // to see them.
+                         2 * Arena::footprint(DType::kFp32, o.max_batch_tokens * info.hidden_size);
   plan.workspace_bytes += step_batch_bytes(
       o, o.max_model_len > 0 ? std::min(o.max_model_len, info.max_model_len) : info.max_model_len);
   plan.num_logit_rows = std::min(kMaxLogitRows, static_cast<int32_t>(o.max_batch_tokens));
   plan.logits_bytes = Arena::footprint(DType::kFp32, plan.num_logit_rows * info.vocab_size) +
-                      sampling_stage_bytes(plan.num_logit_rows);
+                      sampling_stage_bytes(plan.num_logit_rows, info.vocab_size);
   for (const KvKind kind : info.layer_kinds) {
     plan.page_bytes[static_cast<size_t>(kind)] +=
         2 * o.page_size * dtype_bytes(kv_dtype, info.num_kv_heads * info.head_dim);

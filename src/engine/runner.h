@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,18 +28,24 @@ struct RunnerConfig {
   int64_t num_token_ids = 0;  // ids from here on are not tokens
 };
 
+struct RowRequest;
+
 class Runner {
  public:
   Runner(Device& device, Stream& stream, const Model& model, const RunnerConfig& config);
+  ~Runner();
 
-  // Runs one step to its end. The packet's bytes must be aligned to 8.
-  StepResult run(std::span<const uint8_t> packet);
+  // Runs one step to its end. The packet's bytes must be aligned to 8. `wait_for_masks` is called
+  // after the forward pass if a sequence of the step has a mask; it may wait.
+  StepResult run(std::span<const uint8_t> packet,
+                 const std::function<MaskPacket(uint64_t step_id)>& wait_for_masks);
 
  private:
   // What the device knows of a sequence, by row.
   struct Row {
-    int32_t length = 0;         // tokens with KV
-    int32_t last_sampled = -1;  // input of the next decode step
+    int32_t length = 0;                   // tokens with KV
+    int32_t last_sampled = -1;            // input of the next decode step
+    std::unique_ptr<RowRequest> request;  // what it asks of every draw, if anything
   };
   // A row of logits: which sequence it belongs to and what is asked of it.
   struct OutputRow {
@@ -51,6 +58,7 @@ class Runner {
   struct Prepared {
     ForwardBatch batch;
     std::vector<OutputRow> outputs;
+    std::vector<OutputRow> hidden_only;  // rows whose hidden states are wanted, behind the others
   };
 
   void allocate_cache();
@@ -60,8 +68,11 @@ class Runner {
   void fill_sequence(const StepSequence& sequence, const StepPacketView::Parts& parts,
                      int32_t index, int32_t first_token, Prepared& prepared);
   // Logits, sampling and log-probabilities for outputs [begin, end), from their hidden states.
+  // masks: by index of sequence in the packet; empty where there is none.
   void finish_rows(const StepPacketView& packet, std::span<const OutputRow> outputs,
-                   const TensorView& hidden, StepResult& result);
+                   const std::vector<std::span<const uint32_t>>& masks, const TensorView& hidden,
+                   StepResult& result);
+  void copy_hidden_states(const Prepared& prepared, const TensorView& hidden, StepResult& result);
 
   Device& device_;
   Stream& stream_;

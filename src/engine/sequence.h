@@ -20,13 +20,29 @@ struct Sequence {
 
   int64_t num_prompt() const { return static_cast<int64_t>(request.prompt.size()); }
   int64_t num_generated() const { return static_cast<int64_t>(tokens.size()) - num_prompt(); }
-  // Tokens that are known but have no KV yet.
-  int64_t num_pending() const { return static_cast<int64_t>(tokens.size()) - num_computed; }
+  // Tokens that are known, or will be when the steps in flight have reported, and have no KV after
+  // those steps. With draft tokens in flight these are upper bounds; their difference is exact.
+  int64_t num_pending() const {
+    return static_cast<int64_t>(tokens.size()) + num_unknown - num_computed - num_in_flight;
+  }
+  // Whether there is anything to compute for it once the steps in flight are done.
+  bool has_work() const {
+    const bool ends_by_length =
+        num_draws_in_flight > 0 && num_generated() + num_draws_in_flight >= request.max_tokens;
+    return num_pending() >= 1 && !ends_by_length;
+  }
+  // The next token to run is one that the model drew: not a prompt, nor a recomputation.
+  bool is_decoding() const { return is_last_token_on_device && num_pending() == 1; }
 
   uint64_t id;
   Request request;
-  std::vector<int32_t> tokens;   // prompt, then generated
-  int64_t num_computed = 0;      // tokens with KV, all confirmed
+  std::vector<int32_t> tokens;  // prompt, then generated, as far as the host knows
+  int64_t num_computed = 0;     // tokens with KV, all confirmed
+  // Of steps whose results are not in yet: tokens they run, tokens they may draw, and how many of
+  // them draw at least one.
+  int64_t num_in_flight = 0;
+  int64_t num_unknown = 0;
+  int64_t num_draws_in_flight = 0;
   int32_t row = -1;              // device row while running
   bool is_new_to_device = true;  // the next step tells the device its length
   // The row's last sampled id is this sequence's last token: a step need not send it. Not so after
@@ -39,6 +55,13 @@ struct Sequence {
   std::vector<float> prompt_logprobs;
   // Log-probabilities of the prompt received so far; a recomputation does not give them again.
   int64_t num_prompt_scored = 0;
+  // Tokens whose hidden states were handed out; a recomputation does not give them again.
+  int64_t num_hidden_reported = 0;
+  // The engine's own: steps whose results name this sequence, and whether its last output is out.
+  int num_outstanding_steps = 0;
+  bool has_ended = false;
+  double submit_us = 0;  // steady clock
+  double queue_us = -1;  // until its first step was planned; -1 = not yet
 };
 
 }  // namespace briar

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <memory>
 
@@ -32,13 +33,13 @@ class Simulation {
 
   SimulationResult run() {
     result_.num_requests = static_cast<int64_t>(trace_.size());
-    while (next_ < trace_.size() || !sequences_.empty()) {
+    while (next_ < trace_.size() || !sequences_.empty() || !in_flight_.empty()) {
       admit_arrivals();
-      if (sequences_.empty()) {
+      if (sequences_.empty() && in_flight_.empty()) {
         now_ms_ = trace_[next_].arrival_ms;
         continue;
       }
-      step();
+      turn();
     }
     result_.makespan_ms = now_ms_;
     if (num_filled_ > 0) result_.step_fill = fill_sum_ / static_cast<double>(num_filled_);
@@ -52,6 +53,10 @@ class Simulation {
     double arrival_ms = 0;
     double last_token_ms = 0;
     bool has_run = false;
+  };
+  struct StepInFlight {
+    SchedulerOutput plan;
+    double begin_ms, end_ms;
   };
 
   void admit_arrivals() {
@@ -85,53 +90,85 @@ class Simulation {
     sequences_.emplace(index, std::move(open));
   }
 
-  void step() {
+  // As the engine does: the next step is planned while this one runs.
+  void turn() {
+    const size_t depth = config_.overlaps ? 2 : 1;
+    const bool may_plan = !waits_for_quiet_ || in_flight_.empty();
+    if (may_plan && plan() && in_flight_.size() < depth) return;
+    CHECK(!in_flight_.empty(), "step {}: {} sequences and nothing to run", result_.num_steps,
+          sequences_.size());
+    StepInFlight step = std::move(in_flight_.front());
+    in_flight_.pop_front();
+    now_ms_ = step.end_ms;
+    for (const ScheduledSequence& s : step.plan.sequences) book(s, step.begin_ms);
+    check_invariants();
+  }
+
+  bool plan() {
     const auto begin = std::chrono::steady_clock::now();
-    const SchedulerOutput output = scheduler_.schedule();
-    const std::vector<uint8_t> packet =
-        build_step_packet(static_cast<uint64_t>(++result_.num_steps), output);
+    SchedulerOutput plan = scheduler_.schedule(in_flight_.empty());
+    waits_for_quiet_ = plan.wants_quiet;
+    result_.num_preemptions += plan.num_preempted;
+    if (plan.sequences.empty()) return false;
+    packet_ = build_step_packet(packet_builder_, static_cast<uint64_t>(++result_.num_steps), plan,
+                                std::move(packet_));
     const std::chrono::duration<double, std::micro> planning =
         std::chrono::steady_clock::now() - begin;
-    CHECK(!output.sequences.empty(), "step {}: {} sequences and nothing to run", result_.num_steps,
-          sequences_.size());
     result_.plan_us.push_back(planning.count());
     result_.plan_seqs.push_back(scheduler_.num_running());
-    result_.num_preemptions += output.num_preempted;
-
     int64_t num_tokens = 0;
-    for (const ScheduledSequence& s : output.sequences) num_tokens += s.num_tokens;
+    for (const ScheduledSequence& s : plan.sequences) num_tokens += s.num_tokens;
     if (scheduler_.num_waiting() > 0) {
       fill_sum_ += static_cast<double>(num_tokens) / config_.scheduler.max_batch_tokens;
       ++num_filled_;
     }
-    const double start_ms = now_ms_;
-    now_ms_ += config_.step_ms + config_.token_ms * static_cast<double>(num_tokens);
-    for (const ScheduledSequence& s : output.sequences) book(s, start_ms);
-    check_invariants();
+    const double begin_ms = in_flight_.empty() ? now_ms_ : in_flight_.back().end_ms;
+    const double end_ms =
+        begin_ms + config_.step_ms + config_.token_ms * static_cast<double>(num_tokens);
+    in_flight_.push_back({std::move(plan), begin_ms, end_ms});
+    return true;
   }
 
-  void book(const ScheduledSequence& scheduled, double start_ms) {
+  void book(const ScheduledSequence& scheduled, double begin_ms) {
     Sequence& s = *scheduled.sequence;
-    Open& open = sequences_.at(s.id);
+    const auto it = sequences_.find(s.id);
+    if (it == sequences_.end()) {  // it had ended when this step began
+      ended_.erase(s.id);
+      return;
+    }
+    Open& open = it->second;
     if (!open.has_run) {
       open.has_run = true;
-      waits_[s.id] = start_ms - open.arrival_ms;
+      waits_[s.id] = begin_ms - open.arrival_ms;
       result_.num_prefix_hit_tokens += s.num_cached_tokens;
       result_.num_prompt_tokens += s.num_prompt();
     }
-    const bool samples = samples_in_step(scheduled);
-    scheduler_.confirm(scheduled);
-    if (!samples) return;
-    (s.num_generated() == 0 ? result_.ttft_ms : result_.itl_ms)
-        .push_back(now_ms_ - (s.num_generated() == 0 ? open.arrival_ms : open.last_token_ms));
+    std::vector<int32_t> drawn;
+    // How many drafts were right: any function of the place.
+    const auto num_drawn =
+        scheduled.samples ? 1 + static_cast<int64_t>(s.tokens.size()) % (1 + scheduled.num_drafts)
+                          : 0;
+    while (static_cast<int64_t>(drawn.size()) < num_drawn) {
+      drawn.push_back(token_of(-1 - static_cast<int64_t>(s.id),
+                               static_cast<int64_t>(s.tokens.size() + drawn.size())));
+    }
+    scheduler_.confirm(scheduled, drawn);
+    if (drawn.empty()) return;
+    const bool is_first = s.num_generated() == num_drawn;
+    (is_first ? result_.ttft_ms : result_.itl_ms)
+        .push_back(now_ms_ - (is_first ? open.arrival_ms : open.last_token_ms));
     open.last_token_ms = now_ms_;
-    s.tokens.push_back(
-        token_of(-1 - static_cast<int64_t>(s.id), static_cast<int64_t>(s.tokens.size())));
-    s.is_last_token_on_device = true;
-    if (s.num_generated() < s.request.max_tokens) return;
+    if (s.num_generated() >= s.request.max_tokens) end(it);
+  }
+
+  void end(std::map<uint64_t, Open>::iterator it) {
     ++result_.num_finished;
+    Sequence& s = *it->second.sequence;
+    const bool is_in_flight = s.num_in_flight > 0;
     scheduler_.remove(&s);
-    sequences_.erase(s.id);
+    // A step that was planned before still names it.
+    if (is_in_flight) ended_.emplace(s.id, std::move(it->second.sequence));
+    sequences_.erase(it);
   }
 
   void check_invariants() {
@@ -172,6 +209,11 @@ class Simulation {
   Scheduler scheduler_;
   SimulationResult result_;
   std::map<uint64_t, Open> sequences_;  // by index in the trace
+  std::map<uint64_t, std::unique_ptr<Sequence>> ended_;
+  std::deque<StepInFlight> in_flight_;
+  bool waits_for_quiet_ = false;
+  StepPacketBuilder packet_builder_;
+  std::vector<uint8_t> packet_;
   std::vector<double> waits_;
   size_t next_ = 0;
   double now_ms_ = 0;

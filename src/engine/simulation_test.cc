@@ -54,6 +54,31 @@ TEST(Simulation, EverythingFinishesInvariantsHoldAndStepsAreFull) {
   EXPECT_GE(simulate(wide, trace(2000, 1000, 1)).step_fill, 0.97);
 }
 
+TEST(Simulation, DraftTokensGoWithDecodeOnlySteps) {
+  for (const int32_t pages : {100000, 120}) {
+    for (const bool overlaps : {false, true}) {
+      SimulationConfig c = config(pages, 128);
+      c.overlaps = overlaps;
+      const SimulationResult plain = simulate(c, trace(300, 100, 7));
+      c.scheduler.num_draft_tokens = 3;
+      const SimulationResult drafted = simulate(c, trace(300, 100, 7));
+      expect_all_done(drafted, 300);
+      EXPECT_LT(drafted.num_steps, plain.num_steps) << "nothing was verified";
+    }
+  }
+}
+
+TEST(Simulation, OverlapChangesNothingButWhen) {
+  SimulationConfig c = config(100000, 128);
+  const SimulationResult with = simulate(c, trace(1000, 500, 3));
+  c.overlaps = false;
+  const SimulationResult without = simulate(c, trace(1000, 500, 3));
+  expect_all_done(with, 1000);
+  expect_all_done(without, 1000);
+  EXPECT_EQ(with.num_prompt_tokens, without.num_prompt_tokens);
+  EXPECT_LE(with.makespan_ms, without.makespan_ms * 1.02);
+}
+
 TEST(Simulation, FewPagesPreemptAndStillFinish) {
   for (const int32_t window : {0, 128}) {
     const SimulationResult r = simulate(config(120, window), trace(500, 100, 2));

@@ -4,14 +4,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "batch/step_packet.h"
 #include "engine/scheduler.h"
 
 namespace briar {
 
-std::vector<uint8_t> build_step_packet(uint64_t step_id, const SchedulerOutput& output);
-
-// Whether the step draws a token for this sequence: when all that is known is computed, and one is
-// wanted.
-bool samples_in_step(const ScheduledSequence& scheduled);
+// Call it right after schedule(): it reads the sequences as they are then.
+std::vector<uint8_t> build_step_packet(StepPacketBuilder& builder, uint64_t step_id,
+                                       const SchedulerOutput& output, std::vector<uint8_t> buffer);
 
 }  // namespace briar

@@ -1,5 +1,6 @@
 #include "kernels/cpu/isa.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -8,18 +9,23 @@
 namespace briar {
 namespace {
 
-bool has_avx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+CpuIsa best() {
+  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  if (!has_avx512) return CpuIsa::kAvx2;
+  return __builtin_cpu_supports("avx512bf16") ? CpuIsa::kAvx512Bf16 : CpuIsa::kAvx512;
 }
 
 CpuIsa detect() {
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
-    throw_user_error("this processor lacks AVX2 or FMA, which Briar's CPU backend needs");
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+      !__builtin_cpu_supports("f16c")) {
+    throw_user_error("this processor lacks AVX2, FMA or F16C, which Briar's CPU backend needs");
   }
   const char* wanted = std::getenv("BRIAR_ISA");
-  if (wanted != nullptr && std::string_view(wanted) == "avx2") return CpuIsa::kAvx2;
-  return has_avx512() ? CpuIsa::kAvx512 : CpuIsa::kAvx2;
+  if (wanted == nullptr) return best();
+  if (std::string_view(wanted) == "avx2") return CpuIsa::kAvx2;
+  if (std::string_view(wanted) == "avx512") return std::min(best(), CpuIsa::kAvx512);
+  return best();
 }
 
 CpuIsa& current() {
@@ -30,10 +36,18 @@ CpuIsa& current() {
 }  // namespace
 
 CpuIsa cpu_isa() { return current(); }
-const char* to_string(CpuIsa isa) { return isa == CpuIsa::kAvx512 ? "AVX-512" : "AVX2"; }
+const char* to_string(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kAvx2: return "AVX2";
+    case CpuIsa::kAvx512: return "AVX-512";
+    case CpuIsa::kAvx512Bf16: return "AVX-512 with BF16";
+  }
+  return "?";
+}
+bool cpu_supports(CpuIsa isa) { return isa <= best(); }
 
 ScopedCpuIsa::ScopedCpuIsa(CpuIsa isa) : previous_(current()) {
-  CHECK(isa == CpuIsa::kAvx2 || has_avx512(), "this processor has no AVX-512");
+  CHECK(cpu_supports(isa), "this processor has no {}", to_string(isa));
   current() = isa;
 }
 ScopedCpuIsa::~ScopedCpuIsa() { current() = previous_; }

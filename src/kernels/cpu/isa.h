@@ -1,5 +1,6 @@
 // Which instruction set the CPU kernels use. Every *_cpu.cc file is compiled once per set, into
-// namespace briar::avx2 and briar::avx512; the op's launcher picks one at run time.
+// namespace briar::avx2 and briar::avx512 (those with bf16 products of their own into
+// briar::avx512bf16 as well); the op's launcher picks one at run time.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +9,14 @@ namespace briar {
 
 class Stream;
 
-enum class CpuIsa { kAvx2, kAvx512 };
+enum class CpuIsa { kAvx2, kAvx512, kAvx512Bf16 };  // each includes those before it
 
-// The best set that this processor has, or AVX2 if the environment says BRIAR_ISA=avx2. A processor
-// without AVX2 and FMA is refused with a UserError.
+// The best set that this processor has, or a lesser one if the environment says BRIAR_ISA=avx2 or
+// avx512. A processor without AVX2, FMA and F16C is refused with a UserError.
 CpuIsa cpu_isa();
 const char* to_string(CpuIsa isa);
+// Whether this processor has it, whatever the environment says.
+bool cpu_supports(CpuIsa isa);
 
 // Memory for the time of one kernel, freed with __builtin_free(); throws UserError if there is
 // none. Not inline, so that no code of an instruction set holds the exception's.
@@ -41,6 +44,6 @@ class ScopedCpuIsa {
   }
 
 // Calls the build that fits this processor.
-#define BRIAR_CALL_CPU_KERNEL(name, ...)                                      \
-  (::briar::cpu_isa() == ::briar::CpuIsa::kAvx512 ? avx512::name(__VA_ARGS__) \
-                                                  : avx2::name(__VA_ARGS__))
+#define BRIAR_CALL_CPU_KERNEL(name, ...)                                    \
+  (::briar::cpu_isa() != ::briar::CpuIsa::kAvx2 ? avx512::name(__VA_ARGS__) \
+                                                : avx2::name(__VA_ARGS__))
