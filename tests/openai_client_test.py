@@ -215,6 +215,40 @@ class Chat(ModelTest):
             self.assertLessEqual(short.usage.completion_tokens_details.reasoning_tokens, budget)
             self.assertTrue(short.choices[0].message.content)
 
+    def test_H17_required_calls_are_made(self):
+        other = {"type": "function", "function": {"name": "get_time", "parameters": {
+            "type": "object", "properties": {"zone": {"type": "integer"}}, "required": ["zone"],
+            "additionalProperties": False}}}
+        schemas = {"get_weather": ("location", str), "get_time": ("zone", int)}
+        for choice in ("required", {"type": "function", "function": {"name": "get_time"}}):
+            for temperature, repeats in ((0, 1), (1, 5)):
+                for _ in range(repeats):
+                    answer = self.chat([user("Hello, how are you?")], tools=[TOOL, other], tool_choice=choice,
+                                       temperature=temperature, max_tokens=400)
+                    call = answer.choices[0].message.tool_calls[0].function
+                    key, kind = schemas[call.name]
+                    if answer.choices[0].finish_reason == "tool_calls":
+                        self.assertIsInstance(json.loads(call.arguments)[key], kind)
+                    if choice != "required":
+                        self.assertEqual(call.name, "get_time")
+
+    def test_H37_json_schema_with_free_reasoning(self):
+        schema = {"type": "object", "properties": {"items": {
+            "type": "array", "items": {"type": "string", "maxLength": 12}, "minItems": 5, "maxItems": 5}},
+                  "required": ["items"], "additionalProperties": False}
+        reasonings = []
+        for effort in ("low", "high"):
+            for temperature in (0, 1):
+                choice = self.chat([user("Name five colours.")], reasoning_effort=effort, temperature=temperature,
+                                   max_tokens=600, response_format={
+                                       "type": "json_schema", "json_schema": {"name": "list", "schema": schema}}).choices[0]
+                if choice.finish_reason == "length":  # a random model may think for ever
+                    continue
+                items = json.loads(choice.message.content)["items"]
+                self.assertEqual([type(item) for item in items], [str] * 5)
+                reasonings.append(choice.message.reasoning)
+        self.assertTrue(any(reasonings), reasonings)  # free, so the model may also do without
+
     def test_two_hundred_parallel_streams(self):
         expected = self.chat([user("What is 2+2?")]).choices[0].message.content
         results = []
