@@ -39,8 +39,7 @@ void StepPacketBuilder::begin(uint64_t step_id) {
 
 void StepPacketBuilder::add(StepSequence sequence, std::span<const int32_t> given_tokens,
                             int32_t next_token,
-                            const std::array<std::span<const int32_t>, kNumKvKinds>& page_ids,
-                            const std::array<int32_t, kNumKvKinds>& first_page,
+                            const std::array<std::span<const int32_t>, kNumKvKinds>& new_page_ids,
                             const RowSetup& setup) {
   sequence.num_given = static_cast<int32_t>(given_tokens.size());
   CHECK(sequence.num_given == sequence.num_tokens || sequence.num_given == 0,
@@ -48,9 +47,8 @@ void StepPacketBuilder::add(StepSequence sequence, std::span<const int32_t> give
   tokens_.insert(tokens_.end(), given_tokens.begin(), given_tokens.end());
   tokens_.push_back(next_token);
   for (size_t kind = 0; kind < kNumKvKinds; ++kind) {
-    sequence.num_pages[kind] = static_cast<int32_t>(page_ids[kind].size());
-    sequence.first_page[kind] = first_page[kind];
-    page_ids_.insert(page_ids_.end(), page_ids[kind].begin(), page_ids[kind].end());
+    sequence.num_pages[kind] = static_cast<int32_t>(new_page_ids[kind].size());
+    page_ids_.insert(page_ids_.end(), new_page_ids[kind].begin(), new_page_ids[kind].end());
   }
   add_setup(sequence, setup);
   sequences_.push_back(sequence);
@@ -128,7 +126,7 @@ std::vector<StepPacketView::Parts> StepPacketView::parts() const {
     token += static_cast<size_t>(s.num_given);
     parts.next_token = tokens_[token++];
     for (size_t kind = 0; kind < kNumKvKinds; ++kind) {
-      parts.page_ids[kind] = page_ids_.subspan(page, static_cast<size_t>(s.num_pages[kind]));
+      parts.new_page_ids[kind] = page_ids_.subspan(page, static_cast<size_t>(s.num_pages[kind]));
       page += static_cast<size_t>(s.num_pages[kind]);
     }
     parts.setup.bias_ids = take(s.num_bias);

@@ -50,10 +50,11 @@ struct StepSequence {
   int32_t num_allowed = 0;
   int32_t num_stop = 0;
   int32_t num_history = 0;
-  // Per kind: page ids in the packet, and the index of the first of them in the sequence's page
-  // table (pages that left the window are not sent).
-  std::array<int32_t, kNumKvKinds> num_pages{};
+  // Per kind: the row's page table from first_page on is what the sequence holds (pages before it
+  // have left the window); the packet has the ids from new_page on, the row knows those before.
   std::array<int32_t, kNumKvKinds> first_page{};
+  std::array<int32_t, kNumKvKinds> new_page{};
+  std::array<int32_t, kNumKvKinds> num_pages{};  // ids in the packet
 };
 
 // What a row keeps of its sequence from the first step (set_length >= 0) on; empty for most. Ids
@@ -76,13 +77,12 @@ class StepPacketBuilder {
  public:
   void begin(uint64_t step_id);
 
-  // `sequence.num_given`, `num_pages`, `first_page` and the sizes of `setup` are filled in from the
-  // arguments.
+  // `sequence.num_given`, `num_pages` and the sizes of `setup` are filled in from the arguments.
   // `next_token`: the token after the last given one, where it is known and prompt
   // log-probabilities are wanted; else -1.
   void add(StepSequence sequence, std::span<const int32_t> given_tokens, int32_t next_token,
-           const std::array<std::span<const int32_t>, kNumKvKinds>& page_ids,
-           const std::array<int32_t, kNumKvKinds>& first_page, const RowSetup& setup = {});
+           const std::array<std::span<const int32_t>, kNumKvKinds>& new_page_ids,
+           const RowSetup& setup = {});
 
   // The packet, in `buffer`'s memory as far as it goes.
   std::vector<uint8_t> finish(std::vector<uint8_t> buffer = {});
@@ -111,7 +111,7 @@ class StepPacketView {
   struct Parts {
     std::span<const int32_t> given_tokens;
     int32_t next_token;
-    std::array<std::span<const int32_t>, kNumKvKinds> page_ids;
+    std::array<std::span<const int32_t>, kNumKvKinds> new_page_ids;
     RowSetup setup;
   };
   std::vector<Parts> parts() const;

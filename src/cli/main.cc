@@ -178,6 +178,7 @@ void add_simulate(CLI::App& app, int& code) {
   sub->add_option("--chunk", o->chunk, "Most tokens of one sequence in a step")
       ->capture_default_str();
   sub->add_flag("!--no-prefix-cache", o->prefix_cache, "Without the prefix cache");
+  sub->add_flag("!--no-checks", o->checks, "Without checking invariants: to time planning");
   sub->add_flag("!--no-overlap", o->overlaps, "Plan a step when the one before it is done");
   sub->add_option("--draft-tokens", o->draft_tokens, "Draft tokens a sequence in decode steps")
       ->capture_default_str();

@@ -51,6 +51,7 @@ SimulationConfig make_config(const SimulateOptions& o, const std::vector<TraceRe
   SimulationConfig c;
   c.one_after_another = o.serial;
   c.overlaps = o.overlaps;
+  c.checks_invariants = o.checks;
   c.scheduler = {.max_seqs = o.max_seqs,
                  .max_batch_tokens = o.max_batch_tokens,
                  .chunk = o.chunk,

@@ -21,6 +21,7 @@ struct SimulateOptions {
   int32_t chunk = 512;
   int32_t draft_tokens = 0;  // of each sequence in decode steps; some are taken to be right
   bool overlaps = true;      // a step is planned while the one before it runs
+  bool checks = true;        // of the invariants, after every step
   bool prefix_cache = true;
   bool json = false;
 };

@@ -74,7 +74,7 @@ Runner::Prepared Runner::prepare(const StepPacketView& packet) {
   for (size_t kind = 0; kind < kNumKvKinds; ++kind) {
     int64_t max_pages = 1;
     for (const StepSequence& s : packet.sequences()) {
-      max_pages = std::max<int64_t>(max_pages, s.first_page[kind] + s.num_pages[kind]);
+      max_pages = std::max<int64_t>(max_pages, s.new_page[kind] + s.num_pages[kind]);
     }
     b.kv[kind].page_table = workspace_.tensor(DType::kInt32, {num_seqs, max_pages});
     b.kv[kind].slots = workspace_.tensor(DType::kInt32, {num_tokens});
@@ -105,6 +105,7 @@ void Runner::fill_sequence(const StepSequence& s, const StepPacketView::Parts& p
   if (s.set_length >= 0) {
     row = {.length = s.set_length,
            .last_sampled = -1,
+           .page_table = {},
            .request = make_row_request(s, parts.setup, config_.num_token_ids)};
   }
   CHECK(s.num_given == s.num_tokens || row.last_sampled >= 0,
@@ -112,8 +113,14 @@ void Runner::fill_sequence(const StepSequence& s, const StepPacketView::Parts& p
   CHECK_LE(row.length + s.num_tokens, s.max_length, "row {}: length after the step", s.row);
   ForwardBatch& b = p.batch;
   for (size_t kind = 0; kind < kNumKvKinds; ++kind) {
+    std::vector<int32_t>& known = row.page_table[kind];
+    const auto new_page = static_cast<size_t>(s.new_page[kind]);
+    CHECK(new_page <= known.size() || s.set_length >= 0, "row {}: pages from {} on, {} known",
+          s.row, new_page, known.size());
+    known.resize(new_page, -1);
+    known.insert(known.end(), parts.new_page_ids[kind].begin(), parts.new_page_ids[kind].end());
     int32_t* table = b.kv[kind].page_table.ptr<int32_t>() + index * b.kv[kind].page_table.stride(0);
-    std::copy(parts.page_ids[kind].begin(), parts.page_ids[kind].end(), table + s.first_page[kind]);
+    std::copy(known.begin() + s.first_page[kind], known.end(), table + s.first_page[kind]);
   }
   for (int32_t i = 0; i < s.num_tokens; ++i) {
     const int32_t token = first_token + i, position = row.length + i;

@@ -43,8 +43,10 @@ class Runner {
  private:
   // What the device knows of a sequence, by row.
   struct Row {
-    int32_t length = 0;                   // tokens with KV
-    int32_t last_sampled = -1;            // input of the next decode step
+    int32_t length = 0;         // tokens with KV
+    int32_t last_sampled = -1;  // input of the next decode step
+    // By index of page; entries before the packet's first_page mean nothing any more.
+    std::array<std::vector<int32_t>, kNumKvKinds> page_table = {};
     std::unique_ptr<RowRequest> request;  // what it asks of every draw, if anything
   };
   // A row of logits: which sequence it belongs to and what is asked of it.

@@ -129,6 +129,7 @@ void Scheduler::put_in_plan(Sequence& sequence, int32_t num_tokens, Plan& plan) 
                                 .num_given = is_decoding ? 0 : num_tokens,
                                 .begin = sequence.num_computed + sequence.num_in_flight,
                                 .sets_length = sequence.is_new_to_device,
+                                .new_page = sequence.pages_on_device,
                                 .samples = num_tokens - num_drafts == sequence.num_pending() &&
                                            sequence.request.max_tokens > 0});
   plan.budget -= num_tokens;
@@ -139,6 +140,9 @@ void Scheduler::commit(const SchedulerOutput& out) {
     Sequence& s = *scheduled.sequence;
     s.num_in_flight += scheduled.num_tokens;
     s.is_new_to_device = false;
+    for (size_t kind = 0; kind < kNumKvKinds; ++kind) {
+      s.pages_on_device[kind] = s.pages[kind].end_page();
+    }
     if (!scheduled.samples) continue;
     s.num_unknown += 1 + scheduled.num_drafts;
     s.num_draws_in_flight += 1;
@@ -297,6 +301,7 @@ void Scheduler::release(Sequence& sequence) {
   for (size_t kind = 0; kind < kNumKvKinds; ++kind) sequence.pages[kind].release_all(pools_[kind]);
   if (sequence.row >= 0) free_rows_.push_back(sequence.row);
   sequence.row = -1;
+  sequence.pages_on_device = {};
   sequence.num_computed = 0;
   sequence.num_in_flight = sequence.num_unknown = sequence.num_draws_in_flight = 0;
   sequence.num_published_pages = 0;

@@ -33,7 +33,9 @@ struct ScheduledSequence {
   int32_t num_given = 0;   // the first of them, whose ids the host sends; else the row's last draw
   int64_t begin = 0;       // tokens with KV before the step; with drafts in flight an upper bound
   bool sets_length = false;  // the row is told its length
-  bool samples = false;      // draws the token behind the last one
+  // Per kind: the first page, as an index into the page table, that the row has not heard of.
+  std::array<int32_t, kNumKvKinds> new_page{};
+  bool samples = false;  // draws the token behind the last one
 };
 
 struct SchedulerOutput {

@@ -49,6 +49,8 @@ struct Sequence {
   // a preemption, when the row may have been another sequence's.
   bool is_last_token_on_device = false;
   std::array<SequencePages, kNumKvKinds> pages;
+  // Up to which index of its page tables the row has been told.
+  std::array<int32_t, kNumKvKinds> pages_on_device{};
   std::vector<PageKey> page_keys;   // of the first full pages of `tokens`, computed or not
   int64_t num_published_pages = 0;  // how many of them the page pools have been told of
   int64_t num_cached_tokens = 0;    // of the prompt, found in the cache when first admitted

@@ -101,7 +101,7 @@ class Simulation {
     in_flight_.pop_front();
     now_ms_ = step.end_ms;
     for (const ScheduledSequence& s : step.plan.sequences) book(s, step.begin_ms);
-    check_invariants();
+    if (config_.checks_invariants) check_invariants();
   }
 
   bool plan() {
@@ -177,7 +177,7 @@ class Simulation {
     const int64_t num_pages =
         scheduler_.pool(KvKind::kFull).num_pages() + scheduler_.pool(KvKind::kWindow).num_pages();
     try {
-      if (result_.num_steps % (num_pages / 1000 + 1) == 0) {
+      if (result_.num_steps % (num_pages / 50 + 1) == 0) {
         scheduler_.check_invariants();
       } else {
         scheduler_.check_ownership();

@@ -23,7 +23,10 @@ struct TraceRequest {
 struct SimulationConfig {
   SchedulerConfig scheduler;
   int64_t hash_block = 512;
-  bool overlaps = true;            // a step is planned while the one before it runs
+  bool overlaps = true;  // a step is planned while the one before it runs
+  // After every step. What the checks touch, planning finds out of the caches: times of planning
+  // are measured without them.
+  bool checks_invariants = true;
   bool one_after_another = false;  // a request arrives when the one before it has ended
   // A step takes step_ms + token_ms for each of its tokens: about gpt-oss-20b on one H200.
   double step_ms = 2.0;

@@ -95,15 +95,18 @@ std::vector<uint8_t> build_step_packet(StepPacketBuilder& builder, uint64_t step
     const std::span<const int32_t> tokens(s.tokens);
     const auto given = count == 0 ? std::span<const int32_t>() : tokens.subspan(begin, count);
     const bool is_next_in_prompt = static_cast<int64_t>(begin + count) < s.num_prompt();
-    std::array<std::span<const int32_t>, kNumKvKinds> page_ids;
-    std::array<int32_t, kNumKvKinds> first_page{};
+    StepSequence sequence = describe(scheduled);
+    std::array<std::span<const int32_t>, kNumKvKinds> new_page_ids;
     for (size_t kind = 0; kind < kNumKvKinds; ++kind) {
-      page_ids[kind] = s.pages[kind].page_ids();
-      first_page[kind] = s.pages[kind].first_page();
+      const int32_t first = s.pages[kind].first_page();
+      sequence.first_page[kind] = first;
+      sequence.new_page[kind] = std::max(first, scheduled.new_page[kind]);
+      new_page_ids[kind] =
+          s.pages[kind].page_ids().subspan(static_cast<size_t>(sequence.new_page[kind] - first));
     }
     SetupLists lists;
-    builder.add(describe(scheduled), given, is_next_in_prompt ? s.tokens[begin + count] : -1,
-                page_ids, first_page, scheduled.sets_length ? make_setup(s, lists) : RowSetup{});
+    builder.add(sequence, given, is_next_in_prompt ? s.tokens[begin + count] : -1, new_page_ids,
+                scheduled.sets_length ? make_setup(s, lists) : RowSetup{});
   }
   return builder.finish(std::move(buffer));
 }

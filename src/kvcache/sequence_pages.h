@@ -43,6 +43,7 @@ class SequencePages {
 
   std::span<const int32_t> page_ids() const { return page_ids_; }
   int32_t first_page() const { return first_page_; }
+  int32_t end_page() const { return first_page_ + static_cast<int32_t>(page_ids_.size()); }
 
   // Most pages that one sequence can hold at once while running chunks of up to `chunk` tokens.
   static int64_t max_pages(int32_t page_size, int32_t window, int64_t max_tokens, int64_t chunk);
