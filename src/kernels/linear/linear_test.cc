@@ -57,7 +57,8 @@ void check(const Case& c, Tensors& t) {
                            static_cast<int>(c.bias), c.gap, static_cast<int>(c.pattern)));
   linear(test_stream(), t.args);
   EXPECT_TRUE(matches(c.out == DType::kFp32 ? "linear fp32" : "linear bf16", t.out.values(),
-                      t.reference(c), c.out == DType::kFp32 ? kToFp32 : kToBf16));
+                      t.reference(c),
+                      product_tolerance(c.out == DType::kFp32 ? kToFp32 : kToBf16, c.out)));
   EXPECT_TRUE(t.out.guards_intact());
 }
 
@@ -129,6 +130,7 @@ TEST_P(LinearTest, InfinityAndNanStayInTheirRowAndColumn) {
 
 // A row's bits depend on neither its company nor the threads.
 TEST_P(LinearTest, SameBitsAloneInABatchAndOnAnyThreads) {
+  BRIAR_CPU_ONLY("few and many rows take different kernels");
   for (const DType x : {DType::kFp32, DType::kBf16}) {
     for (const DType weight : {DType::kFp32, DType::kBf16}) {
       for (const auto& [n, k] : {std::pair{61, 192}, {64, 2880}, {130, 77}}) {
@@ -185,8 +187,8 @@ void check_mxfp4(const Mxfp4Weights& w, int64_t m, int64_t n, int64_t k, DType x
   const auto ref =
       linear_ref(x.values(), w.expanded.values(), bias.values(), static_cast<size_t>(m),
                  static_cast<size_t>(n), static_cast<size_t>(k));
-  EXPECT_TRUE(
-      matches("linear mxfp4", got.values(), ref, out_dtype == DType::kFp32 ? kToFp32 : kToBf16));
+  EXPECT_TRUE(matches("linear mxfp4", got.values(), ref,
+                      product_tolerance(out_dtype == DType::kFp32 ? kToFp32 : kToBf16, out_dtype)));
 }
 
 TEST_P(LinearTest, Mxfp4EqualsItsExpansionToTheBit) {

@@ -77,7 +77,8 @@ void check(const Case& c, Tensors& t) {
       t.weight.values(), c.has_bias ? t.bias.values() : std::vector<float>(),
       static_cast<size_t>(c.n), static_cast<size_t>(c.k));
   EXPECT_TRUE(matches(c.out == DType::kFp32 ? "grouped_linear fp32" : "grouped_linear bf16",
-                      t.out.values(), ref, c.out == DType::kFp32 ? kToFp32 : kToBf16));
+                      t.out.values(), ref,
+                      product_tolerance(c.out == DType::kFp32 ? kToFp32 : kToBf16, c.out)));
   EXPECT_TRUE(t.out.guards_intact());
 }
 
@@ -136,6 +137,7 @@ TEST_P(GroupedLinearTest, NanAndInfinityStayInTheirExpert) {
 
 // Each row is, to the bit, what linear() gives for it alone, on any threads.
 TEST_P(GroupedLinearTest, SameBitsAsLinearAlone) {
+  BRIAR_CPU_ONLY("few and many rows take different kernels");
   for (const DType weight : {DType::kFp32, DType::kBf16}) {
     for (const Counts& counts : kCounts) {
       const Case c{.counts = counts, .n = 61, .k = 192, .weight = weight};
