@@ -19,5 +19,5 @@
     }                                                             \
   } while (false)
 #else
-#define BRIAR_RETURN_IF_CUDA(name, stream, args) static_cast<void>(0)
+#define BRIAR_RETURN_IF_CUDA(name, stream, args) static_cast<void>(stream)
 #endif
