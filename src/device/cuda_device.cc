@@ -136,14 +136,14 @@ void* cuda_scratch(Stream& stream, int64_t num_bytes) {
 int num_multiprocessors(Stream& stream) { return as_cuda(stream).num_multiprocessors(); }
 
 int num_cuda_devices() {
+  // Kernels are loaded when the driver starts, which is here, and not at their first launch, which
+  // may be inside a graph capture or while another GPU spins on this one.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   int count = 0;
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
 std::unique_ptr<Device> make_cuda_device(int ordinal) {
-  // Kernels are loaded now and not at their first launch, which may be inside a graph capture or
-  // while another GPU spins on this one.
-  setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   if (ordinal < 0 || ordinal >= num_cuda_devices()) {
     throw_user_error("there is no GPU {}: the CUDA driver shows {}", ordinal, num_cuda_devices());
   }
