@@ -14,6 +14,8 @@
 namespace briar {
 namespace {
 
+BRIAR_TEST_EVERY_ISA(LogitAdjustmentTest);
+
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -53,20 +55,20 @@ struct Packed {
 
 struct Result {
   std::vector<float> out;
-  std::vector<char> is_empty;
+  std::vector<int32_t> is_empty;
 };
 
 Result adjust(const TestTensor& logits, int64_t vocab_size,
               const std::vector<const LogitAdjustment*>& rows, int threads = 2) {
   TestTensor out(DType::kFp32, {logits.num_rows(), logits.view().size(1)});
-  const auto empty = std::make_unique<bool[]>(rows.size() + 1);
+  const TestTensor empty(DType::kUint8, {logits.num_rows()});
   adjust_logits(test_stream(threads), {.logits = logits.view(),
                                        .vocab_size = vocab_size,
                                        .rows = rows.data(),
                                        .out = out.view(),
-                                       .is_empty = empty.get()});
-  EXPECT_TRUE(out.guards_intact());
-  return {out.values(), {empty.get(), empty.get() + rows.size()}};
+                                       .is_empty = static_cast<bool*>(empty.view().data())});
+  EXPECT_TRUE(out.guards_intact() && empty.guards_intact());
+  return {out.values(), empty.ints()};
 }
 
 TestTensor random_logits(int64_t rows, int64_t vocab, int seed) {
@@ -84,7 +86,7 @@ void expect_row(const LogitAdjustmentCase& c, int64_t vocab, int seed) {
   EXPECT_TRUE(matches("adjust_logits", got.out, ref, tolerance));
 }
 
-TEST(LogitAdjustmentTest, EachPartAndAllTogether) {
+TEST_P(LogitAdjustmentTest, EachPartAndAllTogether) {
   const LogitAdjustmentCase all{.repetition_penalty = 1.3,
                                 .frequency_penalty = 0.25,
                                 .presence_penalty = 0.5,
@@ -107,7 +109,7 @@ TEST(LogitAdjustmentTest, EachPartAndAllTogether) {
 }
 
 // users.md S05.
-TEST(LogitAdjustmentTest, S05_AllowedIdsKeepTheirBitsAndAllOthersGo) {
+TEST_P(LogitAdjustmentTest, S05_AllowedIdsKeepTheirBitsAndAllOthersGo) {
   constexpr int64_t kVocab = 201088;
   std::mt19937 random(5);
   std::vector<std::unique_ptr<Packed>> packed;
@@ -136,7 +138,7 @@ TEST(LogitAdjustmentTest, S05_AllowedIdsKeepTheirBitsAndAllOthersGo) {
   }
 }
 
-TEST(LogitAdjustmentTest, RowsWithoutAdjustmentAreCopies) {
+TEST_P(LogitAdjustmentTest, RowsWithoutAdjustmentAreCopies) {
   const TestTensor logits = random_logits(3, 100, 9);
   const Packed packed({.bias = {{5, 1}}}, 100);
   const Result got = adjust(logits, 100, {nullptr, &packed.adjustment, nullptr}, 3);
@@ -145,16 +147,16 @@ TEST(LogitAdjustmentTest, RowsWithoutAdjustmentAreCopies) {
   EXPECT_EQ(got.out, expected);
 }
 
-TEST(LogitAdjustmentTest, SaysWhenNothingIsLeft) {
+TEST_P(LogitAdjustmentTest, SaysWhenNothingIsLeft) {
   const TestTensor logits = random_logits(4, 3, 2);
   const Packed nothing({.masked = {0, 1, 2}}, 3), disjoint({.allowed = {1}, .masked = {1}}, 3),
       one({.allowed = {1}, .banned = {0}}, 3), banned({.banned = {0, 1, 2}}, 3);
   const Result got = adjust(
       logits, 3, {&nothing.adjustment, &disjoint.adjustment, &one.adjustment, &banned.adjustment});
-  EXPECT_EQ(got.is_empty, (std::vector<char>{1, 1, 0, 1}));
+  EXPECT_EQ(got.is_empty, (std::vector<int32_t>{1, 1, 0, 1}));
 }
 
-TEST(LogitAdjustmentTest, ColumnsBeyondTheVocabularyAreNotTouchedAndNansStay) {
+TEST_P(LogitAdjustmentTest, ColumnsBeyondTheVocabularyAreNotTouchedAndNansStay) {
   TestTensor logits(DType::kFp32, {1, 40});
   fill_random(logits, 3, 1);
   logits.set(7, kNan);
@@ -166,7 +168,7 @@ TEST(LogitAdjustmentTest, ColumnsBeyondTheVocabularyAreNotTouchedAndNansStay) {
   EXPECT_EQ(got.is_empty[0], 0);
 }
 
-TEST(LogitAdjustmentTest, IdsOutsideTheVocabularyAreOurBug) {
+TEST_P(LogitAdjustmentTest, IdsOutsideTheVocabularyAreOurBug) {
   const TestTensor logits = random_logits(1, 10, 4);
   for (const int32_t id : {-1, 10, 999999999}) {
     const std::vector<int32_t> ids{id};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/tensor.h"
+#include "kernels/test/test_memory.h"
 
 namespace briar {
 
@@ -79,7 +80,7 @@ class TestTensor {
 
   // True while nothing but elements has been written.
   bool guards_intact() const {
-    std::vector<uint8_t> rest = bytes_;
+    TestVector<uint8_t> rest = bytes_;
     for (int64_t i = 0; i < size(); ++i) std::memset(&rest[byte_of(i)], 0xff, element_bytes_);
     for (const uint8_t byte : rest) {
       if (byte != 0xff) return false;
@@ -117,7 +118,7 @@ class TestTensor {
 
   int64_t rows_ = 1, last_, gap_;
   size_t element_bytes_;
-  std::vector<uint8_t> bytes_;
+  TestVector<uint8_t> bytes_;
   TensorView view_;
 };
 
