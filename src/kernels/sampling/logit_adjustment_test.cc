@@ -11,6 +11,10 @@
 #include "kernels/test/isa_test.h"
 #include "kernels/test/test_tensor.h"
 
+#ifdef BRIAR_CUDA
+#include "kernels/sampling/logit_adjustment_sm90.h"
+#endif
+
 namespace briar {
 namespace {
 
@@ -176,6 +180,36 @@ TEST_P(LogitAdjustmentTest, IdsOutsideTheVocabularyAreOurBug) {
     EXPECT_THROW(adjust(logits, 10, {&bad}), CheckError) << id;
   }
 }
+
+#ifdef BRIAR_CUDA
+TEST(PackAdjustments, RowsThatDoNotFitAreLeftForTheNextCopy) {
+  constexpr int64_t kVocab = 70;
+  const TestTensor logits = random_logits(4, kVocab, 1);
+  const Packed mask({.allowed = {1, 40, 69}, .banned = {40}, .masked = {69}}, kVocab),
+      bias({.bias = {{5, 1.5}}}, kVocab);
+  const std::vector<const LogitAdjustment*> rows = {&mask.adjustment, nullptr, &bias.adjustment,
+                                                    &mask.adjustment};
+  const LogitAdjustmentArgs args{
+      .logits = logits.view(), .vocab_size = kVocab, .rows = rows.data(), .out = logits.view()};
+  const auto all = sm90::pack_adjustments(args, 0, 1 << 20);
+  ASSERT_EQ(all.rows.size(), 4u);
+  ASSERT_TRUE(all.rows[0].has_mask);
+  const auto at = static_cast<size_t>(all.rows[0].mask);
+  EXPECT_EQ(std::vector<uint32_t>(all.words.begin() + at, all.words.begin() + at + 3),
+            (std::vector<uint32_t>{2, 0, 0}));
+  EXPECT_FALSE(all.rows[1].has_mask);
+  EXPECT_EQ(all.words[static_cast<size_t>(all.rows[2].bias_ids)], 5u);
+
+  const int64_t two_rows = 2 * sizeof(sm90::PackedAdjustment) + 6 * sizeof(uint32_t);
+  const auto first = sm90::pack_adjustments(args, 0, two_rows);
+  ASSERT_EQ(first.rows.size(), 2u);
+  const auto rest = sm90::pack_adjustments(args, 2, 1 << 20);
+  ASSERT_EQ(rest.rows.size(), 2u);
+  EXPECT_EQ(rest.rows[0].row, 2);
+  EXPECT_EQ(rest.rows[1].row, 3);
+  EXPECT_THROW(sm90::pack_adjustments(args, 0, 8), CheckError);
+}
+#endif
 
 }  // namespace
 }  // namespace briar

@@ -1,53 +1,64 @@
 #include "kernels/test/test_memory.h"
 
-#include <algorithm>
-#include <bit>
-#include <cstdlib>
 #include <map>
-#include <new>
+#include <set>
 
+#include "device/device.h"
 #include "kernels/test/test_target.h"
-
-#ifdef BRIAR_CUDA
-#include <cuda_runtime_api.h>
-#endif
 
 namespace briar {
 namespace {
 
-// Pinning memory takes milliseconds: blocks are kept, by size.
-std::map<size_t, std::vector<void*>>& kept_blocks() {
-  static std::map<size_t, std::vector<void*>> kept;
+std::set<TestBytes*>& live_on_device() {
+  static std::set<TestBytes*> live;
+  return live;
+}
+
+// Device allocations take longer than most cases: blocks are kept, by their exact size.
+std::multimap<size_t, void*>& kept_blocks() {
+  static std::multimap<size_t, void*> kept;
   return kept;
 }
 
-size_t block_bytes(size_t num_bytes) { return std::bit_ceil(std::max<size_t>(num_bytes, 4096)); }
-
-void* allocate_block(size_t num_bytes) {
-#ifdef BRIAR_CUDA
-  if (has_test_gpu()) {
-    void* data = nullptr;
-    if (cudaMallocHost(&data, num_bytes) != cudaSuccess) throw std::bad_alloc();
-    return data;
+void* take_block(size_t num_bytes) {
+  auto& kept = kept_blocks();
+  if (const auto found = kept.find(num_bytes); found != kept.end()) {
+    void* block = found->second;
+    kept.erase(found);
+    return block;
   }
-#endif
-  void* data = std::aligned_alloc(4096, num_bytes);
-  if (data == nullptr) throw std::bad_alloc();
-  return data;
+  return test_gpu().device().allocate(static_cast<int64_t>(num_bytes));
 }
 
 }  // namespace
 
-void* allocate_test_memory(size_t num_bytes) {
-  std::vector<void*>& kept = kept_blocks()[block_bytes(num_bytes)];
-  if (kept.empty()) return allocate_block(block_bytes(num_bytes));
-  void* data = kept.back();
-  kept.pop_back();
-  return data;
+TestBytes::TestBytes(size_t num_bytes) : host_(num_bytes, 0xff) {
+  if (!on_cuda() || num_bytes == 0) return;
+  device_ = take_block(num_bytes);
+  live_on_device().insert(this);
 }
 
-void free_test_memory(void* data, size_t num_bytes) noexcept {
-  kept_blocks()[block_bytes(num_bytes)].push_back(data);
+TestBytes::~TestBytes() {
+  if (device_ == nullptr) return;
+  live_on_device().erase(this);
+  kept_blocks().emplace(host_.size(), device_);
+}
+
+void TestBytes::before_op() {
+  for (TestBytes* bytes : live_on_device()) {
+    if (bytes->host_is_newer_) {
+      test_gpu().copy(bytes->device_, bytes->host_.data(),
+                      static_cast<int64_t>(bytes->host_.size()));
+    }
+    bytes->host_is_newer_ = false;
+    bytes->device_is_newer_ = true;
+  }
+}
+
+void TestBytes::download() const {
+  test_gpu().copy(host_.data(), device_, static_cast<int64_t>(host_.size()));
+  test_gpu().synchronize();
+  device_is_newer_ = false;
 }
 
 }  // namespace briar

@@ -1,8 +1,9 @@
 #include "kernels/test/test_target.h"
 
-#include <cstdlib>
 #include <map>
 #include <memory>
+
+#include "kernels/test/test_memory.h"
 
 #ifdef BRIAR_CUDA
 #include "device/cuda_device.h"
@@ -26,8 +27,6 @@ std::unique_ptr<Device> make_gpu() {
 
 bool find_gpu() {
 #ifdef BRIAR_CUDA
-  // Tests read results as soon as an op has returned.
-  setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
   return num_cuda_devices() > 0;
 #else
   return false;
@@ -56,14 +55,27 @@ bool has_test_gpu() {
   return has_gpu;
 }
 
-Stream& test_stream(int threads) {
-  static std::map<int, Target> targets;  // by threads; 0: the GPU
-  Target& target = targets[on_cuda() ? 0 : threads];
-  if (!target.device) {
-    target.device = on_cuda() ? make_gpu() : make_cpu_device(threads);
-    target.stream = target.device->make_stream();
+Stream& test_gpu() {
+  static Target gpu;
+  if (!gpu.device) {
+    gpu.device = make_gpu();
+    gpu.stream = gpu.device->make_stream();
   }
-  return *target.stream;
+  return *gpu.stream;
+}
+
+Stream& test_stream(int threads) {
+  if (on_cuda()) {
+    TestBytes::before_op();
+    return test_gpu();
+  }
+  static std::map<int, Target> cpus;  // by threads
+  Target& cpu = cpus[threads];
+  if (!cpu.device) {
+    cpu.device = make_cpu_device(threads);
+    cpu.stream = cpu.device->make_stream();
+  }
+  return *cpu.stream;
 }
 
 Tolerance product_tolerance(Tolerance cpu, DType out) {

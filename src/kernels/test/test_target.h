@@ -13,11 +13,14 @@ const char* to_string(TestTarget target);
 TestTarget& current_test_target();
 inline bool on_cuda() { return current_test_target() == TestTarget::kCuda; }
 
-// True in CUDA builds on a machine with a GPU. Kernel launches wait for their end in such tests.
+// True in CUDA builds on a machine with a GPU.
 bool has_test_gpu();
 
-// Streams of the current target, made once; `threads` for the CPU.
+// Streams of the current target, made once; `threads` for the CPU. To be called for each op, which
+// then sees what has been written to test memory.
 Stream& test_stream(int threads = 2);
+// The GPU's, whatever the target.
+Stream& test_gpu();
 
 // Tolerances of sums on tensor cores, which add in other orders than the CPU and round fp32 sums
 // towards zero; `cpu` elsewhere.
