@@ -1,3 +1,6 @@
+// out_i = sum over visible j of softmax(scale q_i . k_j, with the sink in the denominator) v_j, for
+// any types and dimensions: a warp a query and head walks its keys. Bound by latency, one key after
+// the other; fp32 models and odd heads only.
 #include "kernels/attention/attention_sm90.h"
 #include "kernels/cuda/common.cuh"
 

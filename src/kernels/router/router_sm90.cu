@@ -1,4 +1,5 @@
-// One warp a token.
+// The k largest logits of a token and their softmax: a warp a token, k passes over its logits in
+// L1. Bound by latency: a few hundred bytes a token.
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/order_key.cuh"
 #include "kernels/router/router.h"

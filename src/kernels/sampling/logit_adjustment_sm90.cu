@@ -1,8 +1,9 @@
-// Penalties, biases and what may not be drawn, as logit_adjustment.h defines them. Bound by memory:
-// a row of logits is read and written once, what its request asks for is read once.
+// Penalties, biases and what may not be drawn, as logit_adjustment.h defines them. Bound by what
+// one multiprocessor can read (a block a row): a row of logits is read and written once, what its
+// request asks for is read once.
 //
 // The host packs what all rows ask for into one copy. Allowed ids, banned ids and the constraint's
-// mask become one mask there: a few microseconds a row, and the kernel needs no order among them.
+// mask become one mask there, and the kernel needs no order among them.
 #include "kernels/cuda/common.cuh"
 #include "kernels/sampling/logit_adjustment_sm90.h"
 

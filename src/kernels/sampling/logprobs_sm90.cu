@@ -1,4 +1,6 @@
-// One block a row; the likeliest ids one after the other.
+// log softmax of the chosen id, and of the likeliest ids one after the other: a block a row, which
+// passes over it 2 + num_top times. Bound by what one multiprocessor can read: the row comes from
+// DRAM once and from L2 after that.
 #include "kernels/sampling/logprobs.h"
 #include "kernels/sampling/row_sm90.cuh"
 

@@ -1,6 +1,8 @@
-// One block a row. Masses are fixed point, so that their sums do not depend on the order of the
-// atomic additions. The filters need no sorting: the last kept (logit, id) key is found eight bits
-// at a time from histograms of counts or masses. The draw walks ids in ascending order.
+// The distribution of sampler.h, one block a row. Bound by what one multiprocessor can read: the
+// row comes from DRAM once and from L2 in the passes that filters need. Masses are fixed point, so
+// that their sums do not depend on the order of the atomic additions. The filters need no sorting:
+// the last kept (logit, id) key is found eight bits at a time from histograms of counts or masses.
+// The draw walks ids in ascending order.
 #include "kernels/sampling/row_sm90.cuh"
 #include "kernels/sampling/sampler.h"
 
