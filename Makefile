@@ -2,7 +2,7 @@
 BUILD := build/release
 JOBS  ?= $(shell nproc)
 
-.PHONY: all build cuda demo demo-smollm2 test test-long setup format clean
+.PHONY: all build cuda demo demo-smollm2 model-smollm2 test test-long setup format clean
 
 all: build
 
@@ -25,10 +25,14 @@ demo: build
 demo-smollm2: build
 	@scripts/demo_smollm2.sh $(BUILD)/briar
 
-test: build
+# Without the network the tests of SmolLM2 are skipped; in CI they must run.
+model-smollm2: setup
+	@scripts/fetch_smollm2.sh || [ -z "$$CI" ]
+
+test: build model-smollm2
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE long
 
-test-long: build
+test-long: build model-smollm2
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
 format:

@@ -13,7 +13,7 @@ namespace {
 
 struct World {
   std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::bundled_o200k_harmony();
-  std::shared_ptr<const Format> format = *make_harmony(tokenizer);
+  std::shared_ptr<const Format> format = *make_harmony(tokenizer, "");
   std::vector<int32_t> ids;  // of each byte
 
   World() {

@@ -171,6 +171,91 @@ TEST(GgufModel, LoaderUndoesTheReorderedRows) {
             (std::vector<float>{400, 402, 401, 403}));
 }
 
+std::string random_blocks(WireDType dtype, int64_t count) {
+  std::string out;
+  for (int64_t i = 0; i < count * block_bytes(dtype); ++i) {
+    // High bytes of fp16 scales stay below those of infinity, whichever byte they are.
+    out += static_cast<char>((i * 37 + i / 7) % 120);
+  }
+  return out;
+}
+
+// What stays quantised holds the same numbers, in the same rows, as what is expanded.
+TEST(GgufModel, QuantizedRowsAreTheExpandedOnes) {
+  struct Case {
+    WireDType dtype;
+    BlockFormat format;
+    uint32_t id;
+  };
+  for (const Case& c : {Case{WireDType::kQ8_0, BlockFormat::kQ8_0, 8},
+                        Case{WireDType::kQ4_0, BlockFormat::kQ4_0, 2},
+                        Case{WireDType::kQ4_1, BlockFormat::kQ4_1, 3},
+                        Case{WireDType::kQ4_K, BlockFormat::kQ4_K, 12},
+                        Case{WireDType::kQ6_K, BlockFormat::kQ6_K, 14}}) {
+    SCOPED_TRACE(to_string(c.dtype));
+    const int64_t blocks = 256 / block_elements(c.dtype);
+    TempFolder folder;
+    folder.write(
+        "m.gguf",
+        GgufBuilder()
+            .key("general.architecture", "llama")
+            .key("llama.attention.head_count", 3u)
+            .tensor("blk.0.attn_q.weight", {256, 18}, c.id, random_blocks(c.dtype, 18 * blocks))
+            .tensor("blk.0.attn_v.weight", {256, 5}, c.id, random_blocks(c.dtype, 5 * blocks))
+            .text());
+    const auto checkpoint = Checkpoint::open(folder.path() + "/m.gguf");
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message;
+    const auto device = make_cpu_device(2);
+    const auto stream = device->make_stream();
+    Arena arena(*device, 1 << 18, "weights");
+    WeightLoader loader = WeightLoader::load(**checkpoint, arena, *stream);
+    const std::string p = "model.layers.0.self_attn.";
+    const std::vector<WeightLoader::RowBlock> rows = {{p + "q_proj.weight", 18},
+                                                      {p + "v_proj.weight", 5}};
+    ASSERT_EQ(loader.block_format(rows[0].name), c.format);
+    const TensorView packed = loader.quantized(rows, 256, c.format);
+    const TensorView dense = loader.stacked(rows, 256, DType::kFp32);
+    EXPECT_EQ(loader.describe_blocks(),
+              fmt::format("2 {0} expanded to fp32, 2 {0} kept", to_string(c.dtype)));
+    const PackedBlock layout = packed_block(c.format);
+    for (int64_t row = 0; row < 23; ++row) {
+      const uint8_t* block = packed.ptr<uint8_t>() + row / kPanelRows * panel_bytes(c.format, 256);
+      for (int64_t at = 0; at < 256; block += layout.bytes()) {
+        for (int64_t g = 0; g < layout.num_groups; ++g, at += kGroupColumns) {
+          float values[kGroupColumns];
+          unpack_group(c.format, block, g, row % kPanelRows, values);
+          for (int64_t i = 0; i < kGroupColumns; ++i) {
+            const float want = dense.ptr<float>()[row * 256 + at + i];
+            // Q6_K's last product may be rounded once more in the one than in the other.
+            ASSERT_NEAR(values[i], want, std::abs(want) * 0x1p-23f) << row << " " << at + i;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(GgufModel, QuantizedScalesMustBeFinite) {
+  std::string blocks = random_blocks(WireDType::kQ4_1, 2);
+  blocks[20 + 3] = 0x7c;  // the second block's m
+  TempFolder folder;
+  folder.write("m.gguf", GgufBuilder()
+                             .key("general.architecture", "llama")
+                             .tensor("blk.0.attn_v.weight", {32, 2}, 3, blocks)
+                             .text());
+  const auto checkpoint = Checkpoint::open(folder.path() + "/m.gguf");
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message;
+  const auto device = make_cpu_device(1);
+  const auto stream = device->make_stream();
+  Arena arena(*device, 1 << 16, "weights");
+  WeightLoader loader = WeightLoader::load(**checkpoint, arena, *stream);
+  expect_mentions(
+      user_error_of([&] {
+        loader.quantized({{"model.layers.0.self_attn.v_proj.weight", 2}}, 32, BlockFormat::kQ4_1);
+      }),
+      {"/m.gguf: model.layers.0.self_attn.v_proj.weight[1, 0] is"});
+}
+
 TEST(GgufModel, RefusesWhatItCannotRun) {
   const auto error = [](const GgufBuilder& b) {
     const auto opened = open(b);
