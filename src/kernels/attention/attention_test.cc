@@ -87,7 +87,9 @@ TEST_P(AttentionTest, Patterns) {
     }
     const Case outliers{.sequences = kMixed, .q_dtype = dtype, .pattern = Pattern::kOutliers};
     check(outliers, Problem(outliers), "attention outliers",
-          dtype == DType::kFp32 ? Tolerance{5e-5, 5e-5, 5e-7} : Tolerance{0x1p-8, 5e-5, 1e-3});
+          attention_tolerance(
+              dtype == DType::kFp32 ? Tolerance{5e-5, 5e-5, 5e-7} : Tolerance{0x1p-8, 5e-5, 1e-3},
+              dtype));
   }
 }
 

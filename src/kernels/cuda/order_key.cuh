@@ -1,5 +1,5 @@
 // Values with their ids as integers that sort as "larger value first, then lower id; a NaN before
-// everything". Never 0.
+// everything". Never 0 and never all ones, so that either can stand for "none".
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,11 @@
 
 namespace briar::sm90 {
 
+constexpr uint32_t kNanBits = 0xfffffffeu;  // above those of infinity
+
 // Monotonic in the value; -0 equals +0.
 __device__ inline uint32_t ordered_bits(float value) {
-  if (value != value) return 0xffffffffu;
+  if (value != value) return kNanBits;
   const uint32_t bits = __float_as_uint(value + 0.f);
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }

@@ -30,7 +30,7 @@ __device__ inline uint64_t best_of_row(const float* row, int64_t n, uint64_t lim
   return block_max(best, partial);
 }
 
-__device__ inline bool is_nan_key(uint64_t key) { return key >> 32 == 0xffffffffu; }
+__device__ inline bool is_nan_key(uint64_t key) { return key >> 32 == kNanBits; }
 
 // Sum of the block in a fixed order, in every thread.
 template <class T>
