@@ -4,15 +4,23 @@ include(GNUInstallDirs)
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
 add_library(briar_flags INTERFACE)
-target_compile_options(briar_flags INTERFACE -Wall -Wextra -Werror -fno-strict-aliasing)
+target_compile_options(briar_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror -fno-strict-aliasing>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-fno-strict-aliasing -Werror=all-warnings>)
 # GCC 12 sees overlapping copies in `literal + std::string` (GCC bug 105651).
-target_compile_options(briar_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+target_compile_options(briar_flags INTERFACE
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
 # Fused multiply-adds only where a kernel asks for them by name: results must not depend on what the
 # optimiser found to contract (docs/numerics.md).
-target_compile_options(briar_flags INTERFACE -ffp-contract=off)
+target_compile_options(briar_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
+  $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false -lineinfo -Xptxas=-warn-spills --expt-relaxed-constexpr>)
+# {fmt} 9 turns constexpr off under nvcc, but not consteval, which needs it.
+target_compile_definitions(briar_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
 target_include_directories(briar_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 if(BRIAR_SANITIZE)
   target_compile_options(briar_flags INTERFACE -fsanitize=${BRIAR_SANITIZE} -fno-omit-frame-pointer -g1)

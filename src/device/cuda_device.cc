@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdlib>
+
 #include "base/log.h"
 #include "base/result.h"
 
@@ -40,7 +42,10 @@ class CudaEvent final : public Event {
 
 class CudaStream final : public Stream {
  public:
-  CudaStream(Device& device, int ordinal) : device_(device) {
+  CudaStream(Device& device, int ordinal, int num_multiprocessors)
+      : device_(device),
+        scratch_(device, kCudaScratchBytes),
+        num_multiprocessors_(num_multiprocessors) {
     CUDA_CHECK(cudaSetDevice(ordinal));
     CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
@@ -62,16 +67,23 @@ class CudaStream final : public Stream {
     CUDA_CHECK(
         cudaMemcpyAsync(to, from, static_cast<size_t>(num_bytes), cudaMemcpyDefault, stream_));
   }
+  cudaStream_t handle() const { return stream_; }
+  void* scratch() const { return scratch_.data(); }
+  int num_multiprocessors() const { return num_multiprocessors_; }
 
  private:
   Device& device_;
+  Buffer scratch_;
+  int num_multiprocessors_;
   cudaStream_t stream_ = nullptr;
 };
 
 class CudaDevice final : public Device {
  public:
   CudaDevice(int ordinal, const cudaDeviceProp& properties)
-      : ordinal_(ordinal), name_(properties.name) {}
+      : ordinal_(ordinal),
+        name_(properties.name),
+        num_multiprocessors_(properties.multiProcessorCount) {}
 
   DeviceKind kind() const override { return DeviceKind::kCuda; }
   std::string name() const override { return fmt::format("cuda:{}, {}", ordinal_, name_); }
@@ -97,17 +109,36 @@ class CudaDevice final : public Device {
     if (cudaFree(data) != cudaSuccess) log_error("cudaFree failed");
   }
   std::unique_ptr<Stream> make_stream() override {
-    return std::make_unique<CudaStream>(*this, ordinal_);
+    return std::make_unique<CudaStream>(*this, ordinal_, num_multiprocessors_);
   }
 
  private:
   int ordinal_;
   std::string name_;
+  int num_multiprocessors_;
 };
+
+CudaStream& as_cuda(Stream& stream) {
+  CHECK_EQ(stream.device().kind(), DeviceKind::kCuda, "a CUDA kernel on a stream of {}",
+           stream.device().name());
+  return static_cast<CudaStream&>(stream);
+}
 
 }  // namespace
 
+CUstream_st* cuda_stream(Stream& stream) { return as_cuda(stream).handle(); }
+
+void* cuda_scratch(Stream& stream, int64_t num_bytes) {
+  CHECK_LE(num_bytes, kCudaScratchBytes, "scratch memory of a kernel");
+  return as_cuda(stream).scratch();
+}
+
+int num_multiprocessors(Stream& stream) { return as_cuda(stream).num_multiprocessors(); }
+
 int num_cuda_devices() {
+  // Kernels are loaded when the driver starts, which is here, and not at their first launch, which
+  // may be inside a graph capture or while another GPU spins on this one.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   int count = 0;
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }

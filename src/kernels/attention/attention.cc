@@ -3,10 +3,12 @@
 #include "base/thread_pool.h"
 #include "device/shape_check.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cuda/dispatch.h"
 
 namespace briar {
 
 BRIAR_DECLARE_CPU_KERNEL(void attention(ThreadPool& pool, const AttentionArgs& args))
+BRIAR_DECLARE_CUDA_KERNEL(void attention(Stream& stream, const AttentionArgs& args))
 
 namespace {
 
@@ -55,6 +57,7 @@ void attention(Stream& stream, const AttentionArgs& a) {
   CHECK_GE(a.window, 0, "window");
   CHECK_LE(s["head_dim"], 256, "head_dim");
   CHECK(a.k_cache.is_contiguous() && a.v_cache.is_contiguous(), "the KV cache must be contiguous");
+  BRIAR_RETURN_IF_CUDA(attention, stream, a);
   check_sequences(a);
   BRIAR_CALL_CPU_KERNEL(attention, cpu_thread_pool(stream), a);
 }

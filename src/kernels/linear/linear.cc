@@ -2,9 +2,12 @@
 
 #include "base/thread_pool.h"
 #include "device/shape_check.h"
+#include "kernels/cuda/dispatch.h"
 #include "kernels/linear/linear_cpu.h"
 
 namespace briar {
+
+BRIAR_DECLARE_CUDA_KERNEL(void linear(Stream& stream, const LinearArgs& args))
 
 void linear(Stream& stream, const LinearArgs& a) {
   ShapeCheck s("linear");
@@ -14,11 +17,14 @@ void linear(Stream& stream, const LinearArgs& a) {
   s("out", a.out, {DType::kFp32, DType::kBf16}, {"num_tokens", "out_features"});
   if (a.bias) s("bias", a.bias, {DType::kFp32, DType::kBf16}, {"out_features"});
   const int64_t n = s["out_features"], k = s["in_features"];
-  GroupedProduct product{
-      .x = a.x, .weight = a.weight.reshape({1, n, k}), .scales = {}, .bias = {}, .out = a.out};
   if (a.weight.dtype() == DType::kMxfp4) {
     CHECK_EQ(k % 32, 0, "MXFP4 weights come in blocks of 32");
     s("weight_scales", a.weight_scales, {DType::kUint8}, {"out_features", k / 32});
+  }
+  BRIAR_RETURN_IF_CUDA(linear, stream, a);
+  GroupedProduct product{
+      .x = a.x, .weight = a.weight.reshape({1, n, k}), .scales = {}, .bias = {}, .out = a.out};
+  if (a.weight_scales) {
     product.scales = a.weight_scales.reshape({1, n, k / 32});
   }
   if (a.bias) product.bias = a.bias.reshape({1, n});

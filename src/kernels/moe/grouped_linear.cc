@@ -2,9 +2,12 @@
 
 #include "base/thread_pool.h"
 #include "device/shape_check.h"
+#include "kernels/cuda/dispatch.h"
 #include "kernels/linear/linear_cpu.h"
 
 namespace briar {
+
+BRIAR_DECLARE_CUDA_KERNEL(void grouped_linear(Stream& stream, const GroupedLinearArgs& args))
 
 void grouped_linear(Stream& stream, const GroupedLinearArgs& a) {
   ShapeCheck s("grouped_linear");
@@ -21,6 +24,7 @@ void grouped_linear(Stream& stream, const GroupedLinearArgs& a) {
       {"num_experts", "out_features", s["in_features"] / 32});
   }
   CHECK(a.weight.is_contiguous(), "weight {}", a.weight.describe());
+  BRIAR_RETURN_IF_CUDA(grouped_linear, stream, a);
   const auto* offsets = a.row_offsets.ptr<int32_t>();
   CHECK_EQ(static_cast<int64_t>(offsets[s["num_experts"]]), s["num_rows"], "rows of all experts");
   const GroupedProduct product{

@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "device/shape_check.h"
+#include "kernels/cuda/dispatch.h"
 
 namespace briar {
 
+BRIAR_DECLARE_CUDA_KERNEL(void moe_permute(Stream& stream, const MoePermuteArgs& args))
+
 void moe_permute(Stream& stream, const MoePermuteArgs& a) {
-  CHECK_EQ(stream.device().kind(), DeviceKind::kCpu, "moe_permute on {}", stream.device().name());
   ShapeCheck s("moe_permute");
   s("expert_ids", a.expert_ids, {DType::kInt32}, {"num_tokens", "num_experts_per_tok"});
   s("row_of", a.row_of, {DType::kInt32}, {"num_tokens", "num_experts_per_tok"});
@@ -17,6 +19,7 @@ void moe_permute(Stream& stream, const MoePermuteArgs& a) {
   s("row_offsets", a.row_offsets, {DType::kInt32}, {"num_experts + 1"});
   CHECK(a.expert_ids.is_contiguous() && a.row_of.is_contiguous(),
         "moe_permute: contiguous tensors");
+  BRIAR_RETURN_IF_CUDA(moe_permute, stream, a);
   const int64_t num_experts = s["num_experts + 1"] - 1, k = s["num_experts_per_tok"];
   const auto* ids = a.expert_ids.ptr<int32_t>();
   auto* offsets = a.row_offsets.ptr<int32_t>();

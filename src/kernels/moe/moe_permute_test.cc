@@ -9,6 +9,8 @@
 namespace briar {
 namespace {
 
+BRIAR_TEST_EVERY_ISA(MoePermuteTest);
+
 void check(const std::vector<int32_t>& ids, int64_t choices, int32_t num_experts) {
   const int64_t num_rows = static_cast<int64_t>(ids.size()), num_tokens = num_rows / choices;
   SCOPED_TRACE(testing::Message() << num_tokens << " tokens " << choices << " choices "
@@ -37,7 +39,7 @@ std::vector<int32_t> random_experts(int64_t num_tokens, int64_t choices, int32_t
   return ids;
 }
 
-TEST(MoePermuteTest, RandomRouting) {
+TEST_P(MoePermuteTest, RandomRouting) {
   for (const int32_t num_experts : {1, 4, 7, 32, 128}) {
     for (const int64_t choices : {1, 2, 4}) {
       if (choices > num_experts) continue;
@@ -48,7 +50,7 @@ TEST(MoePermuteTest, RandomRouting) {
   }
 }
 
-TEST(MoePermuteTest, OneExpertGetsEverything) {
+TEST_P(MoePermuteTest, OneExpertGetsEverything) {
   for (const int32_t expert : {0, 5, 31}) check(std::vector<int32_t>(77, expert), 1, 32);
 }
 

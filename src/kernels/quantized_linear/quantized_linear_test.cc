@@ -13,14 +13,9 @@
 namespace briar {
 namespace {
 
-std::string isa_name(const testing::TestParamInfo<CpuIsa>& info) {
-  constexpr const char* kNames[] = {"avx2", "avx512", "avx512bf16"};
-  return kNames[static_cast<int>(info.param)];
-}
-class QuantizedLinearTest : public IsaTest {};
-INSTANTIATE_TEST_SUITE_P(Isa, QuantizedLinearTest,
-                         testing::Values(CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Bf16),
-                         isa_name);
+// Products with block-quantised weights are the CPU's alone.
+BRIAR_TEST_TARGETS(QuantizedLinearTest, TestTarget::kAvx2, TestTarget::kAvx512,
+                   TestTarget::kAvx512Bf16);
 
 constexpr BlockFormat kFormats[] = {BlockFormat::kQ8_0, BlockFormat::kQ4_0, BlockFormat::kQ4_1,
                                     BlockFormat::kQ4_K, BlockFormat::kQ6_K};

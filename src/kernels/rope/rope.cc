@@ -5,16 +5,20 @@
 #include "base/thread_pool.h"
 #include "device/shape_check.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cuda/dispatch.h"
 
 namespace briar {
 
 BRIAR_DECLARE_CPU_KERNEL(void rope_kv_write(ThreadPool& pool, const RopeKvWriteArgs& args))
+BRIAR_DECLARE_CUDA_KERNEL(void rope_table(Stream& stream, const RopeTableArgs& args))
+BRIAR_DECLARE_CUDA_KERNEL(void rope_kv_write(Stream& stream, const RopeKvWriteArgs& args))
 
 void rope_table(Stream& stream, const RopeTableArgs& a) {
   ShapeCheck s("rope_table");
   const int64_t num_pairs = static_cast<int64_t>(a.inv_frequencies.size());
   s("positions", a.positions, {DType::kInt32}, {"num_tokens"});
   s("cos_sin", a.cos_sin, {DType::kFp32}, {"num_tokens", 2 * num_pairs});
+  BRIAR_RETURN_IF_CUDA(rope_table, stream, a);
   const auto* positions = a.positions.ptr<int32_t>();
   auto* table = a.cos_sin.ptr<float>();
   cpu_thread_pool(stream).for_ranges(s["num_tokens"], 8, [&](int64_t begin, int64_t end) {
@@ -49,6 +53,7 @@ void rope_kv_write(Stream& stream, const RopeKvWriteArgs& a) {
   }
   CHECK(a.k_cache.is_contiguous() && a.v_cache.is_contiguous(), "the KV cache must be contiguous");
   CHECK_EQ(s["head_dim"] % 2, 0, "rotary pairs");
+  BRIAR_RETURN_IF_CUDA(rope_kv_write, stream, a);
   const auto* slots = a.slots.ptr<int32_t>();
   for (int64_t i = 0; i < s["num_tokens"]; ++i) {
     CHECK(slots[i] >= 0 && slots[i] < s["num_pages"] * s["page_size"],

@@ -5,8 +5,11 @@
 
 #include "base/thread_pool.h"
 #include "device/shape_check.h"
+#include "kernels/cuda/dispatch.h"
 
 namespace briar {
+
+BRIAR_DECLARE_CUDA_KERNEL(void router(Stream& stream, const RouterArgs& args))
 namespace {
 
 // The order of choice. A NaN comes first, so that it is chosen and makes all weights NaN instead of
@@ -47,6 +50,7 @@ void router(Stream& stream, const RouterArgs& a) {
   s("weights", a.weights, {DType::kFp32}, {"num_tokens", "num_experts_per_tok"});
   const int64_t num_experts = s["num_experts"], k = s["num_experts_per_tok"];
   CHECK(k >= 1 && k <= num_experts, "num_experts_per_tok={} of num_experts={}", k, num_experts);
+  BRIAR_RETURN_IF_CUDA(router, stream, a);
   cpu_thread_pool(stream).for_ranges(s["num_tokens"], 64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const float* logits = a.logits.ptr<float>() + i * a.logits.stride(0);

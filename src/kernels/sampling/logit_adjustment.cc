@@ -6,8 +6,12 @@
 
 #include "base/thread_pool.h"
 #include "device/shape_check.h"
+#include "kernels/cuda/dispatch.h"
 
 namespace briar {
+
+BRIAR_DECLARE_CUDA_KERNEL(void adjust_logits(Stream& stream, const LogitAdjustmentArgs& args))
+
 namespace {
 
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
@@ -82,6 +86,7 @@ void adjust_logits(Stream& stream, const LogitAdjustmentArgs& args) {
   for (int64_t row = 0; row < num_rows; ++row) {
     if (args.rows[row] != nullptr) check_row(*args.rows[row], args.vocab_size);
   }
+  BRIAR_RETURN_IF_CUDA(adjust_logits, stream, args);
   auto task = [&](int64_t row) {
     const float* from = args.logits.ptr<float>() + row * args.logits.stride(0);
     float* to = args.out.ptr<float>() + row * args.out.stride(0);

@@ -36,10 +36,12 @@ struct LogitAdjustmentArgs {
   int64_t vocab_size = 0;
   const LogitAdjustment* const* rows = nullptr;  // [num_rows]; null = the row is copied as it is
   TensorView out;                                // as logits, out; must not overlap it
-  bool* is_empty = nullptr;                      // [num_rows], out: nothing may be drawn
+  bool* is_empty =
+      nullptr;  // [num_rows], out, in memory of the stream's device: nothing may be drawn
 };
 
-// All ids must lie in [0, vocab_size).
+// All ids must lie in [0, vocab_size). `rows` and what they point to is host memory, read before
+// the call returns.
 void adjust_logits(Stream& stream, const LogitAdjustmentArgs& args);
 
 }  // namespace briar

@@ -11,8 +11,14 @@
 #include "kernels/test/isa_test.h"
 #include "kernels/test/test_tensor.h"
 
+#ifdef BRIAR_CUDA
+#include "kernels/sampling/logit_adjustment_sm90.h"
+#endif
+
 namespace briar {
 namespace {
+
+BRIAR_TEST_EVERY_ISA(LogitAdjustmentTest);
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -53,20 +59,20 @@ struct Packed {
 
 struct Result {
   std::vector<float> out;
-  std::vector<char> is_empty;
+  std::vector<int32_t> is_empty;
 };
 
 Result adjust(const TestTensor& logits, int64_t vocab_size,
               const std::vector<const LogitAdjustment*>& rows, int threads = 2) {
   TestTensor out(DType::kFp32, {logits.num_rows(), logits.view().size(1)});
-  const auto empty = std::make_unique<bool[]>(rows.size() + 1);
+  const TestTensor empty(DType::kUint8, {logits.num_rows()});
   adjust_logits(test_stream(threads), {.logits = logits.view(),
                                        .vocab_size = vocab_size,
                                        .rows = rows.data(),
                                        .out = out.view(),
-                                       .is_empty = empty.get()});
-  EXPECT_TRUE(out.guards_intact());
-  return {out.values(), {empty.get(), empty.get() + rows.size()}};
+                                       .is_empty = static_cast<bool*>(empty.view().data())});
+  EXPECT_TRUE(out.guards_intact() && empty.guards_intact());
+  return {out.values(), empty.ints()};
 }
 
 TestTensor random_logits(int64_t rows, int64_t vocab, int seed) {
@@ -84,7 +90,7 @@ void expect_row(const LogitAdjustmentCase& c, int64_t vocab, int seed) {
   EXPECT_TRUE(matches("adjust_logits", got.out, ref, tolerance));
 }
 
-TEST(LogitAdjustmentTest, EachPartAndAllTogether) {
+TEST_P(LogitAdjustmentTest, EachPartAndAllTogether) {
   const LogitAdjustmentCase all{.repetition_penalty = 1.3,
                                 .frequency_penalty = 0.25,
                                 .presence_penalty = 0.5,
@@ -107,7 +113,7 @@ TEST(LogitAdjustmentTest, EachPartAndAllTogether) {
 }
 
 // users.md S05.
-TEST(LogitAdjustmentTest, S05_AllowedIdsKeepTheirBitsAndAllOthersGo) {
+TEST_P(LogitAdjustmentTest, S05_AllowedIdsKeepTheirBitsAndAllOthersGo) {
   constexpr int64_t kVocab = 201088;
   std::mt19937 random(5);
   std::vector<std::unique_ptr<Packed>> packed;
@@ -136,7 +142,7 @@ TEST(LogitAdjustmentTest, S05_AllowedIdsKeepTheirBitsAndAllOthersGo) {
   }
 }
 
-TEST(LogitAdjustmentTest, RowsWithoutAdjustmentAreCopies) {
+TEST_P(LogitAdjustmentTest, RowsWithoutAdjustmentAreCopies) {
   const TestTensor logits = random_logits(3, 100, 9);
   const Packed packed({.bias = {{5, 1}}}, 100);
   const Result got = adjust(logits, 100, {nullptr, &packed.adjustment, nullptr}, 3);
@@ -145,16 +151,16 @@ TEST(LogitAdjustmentTest, RowsWithoutAdjustmentAreCopies) {
   EXPECT_EQ(got.out, expected);
 }
 
-TEST(LogitAdjustmentTest, SaysWhenNothingIsLeft) {
+TEST_P(LogitAdjustmentTest, SaysWhenNothingIsLeft) {
   const TestTensor logits = random_logits(4, 3, 2);
   const Packed nothing({.masked = {0, 1, 2}}, 3), disjoint({.allowed = {1}, .masked = {1}}, 3),
       one({.allowed = {1}, .banned = {0}}, 3), banned({.banned = {0, 1, 2}}, 3);
   const Result got = adjust(
       logits, 3, {&nothing.adjustment, &disjoint.adjustment, &one.adjustment, &banned.adjustment});
-  EXPECT_EQ(got.is_empty, (std::vector<char>{1, 1, 0, 1}));
+  EXPECT_EQ(got.is_empty, (std::vector<int32_t>{1, 1, 0, 1}));
 }
 
-TEST(LogitAdjustmentTest, ColumnsBeyondTheVocabularyAreNotTouchedAndNansStay) {
+TEST_P(LogitAdjustmentTest, ColumnsBeyondTheVocabularyAreNotTouchedAndNansStay) {
   TestTensor logits(DType::kFp32, {1, 40});
   fill_random(logits, 3, 1);
   logits.set(7, kNan);
@@ -166,7 +172,7 @@ TEST(LogitAdjustmentTest, ColumnsBeyondTheVocabularyAreNotTouchedAndNansStay) {
   EXPECT_EQ(got.is_empty[0], 0);
 }
 
-TEST(LogitAdjustmentTest, IdsOutsideTheVocabularyAreOurBug) {
+TEST_P(LogitAdjustmentTest, IdsOutsideTheVocabularyAreOurBug) {
   const TestTensor logits = random_logits(1, 10, 4);
   for (const int32_t id : {-1, 10, 999999999}) {
     const std::vector<int32_t> ids{id};
@@ -174,6 +180,36 @@ TEST(LogitAdjustmentTest, IdsOutsideTheVocabularyAreOurBug) {
     EXPECT_THROW(adjust(logits, 10, {&bad}), CheckError) << id;
   }
 }
+
+#ifdef BRIAR_CUDA
+TEST(PackAdjustments, RowsThatDoNotFitAreLeftForTheNextCopy) {
+  constexpr int64_t kVocab = 70;
+  const TestTensor logits = random_logits(4, kVocab, 1);
+  const Packed mask({.allowed = {1, 40, 69}, .banned = {40}, .masked = {69}}, kVocab),
+      bias({.bias = {{5, 1.5}}}, kVocab);
+  const std::vector<const LogitAdjustment*> rows = {&mask.adjustment, nullptr, &bias.adjustment,
+                                                    &mask.adjustment};
+  const LogitAdjustmentArgs args{
+      .logits = logits.view(), .vocab_size = kVocab, .rows = rows.data(), .out = logits.view()};
+  const auto all = sm90::pack_adjustments(args, 0, 1 << 20);
+  ASSERT_EQ(all.rows.size(), 4u);
+  ASSERT_TRUE(all.rows[0].has_mask);
+  const auto at = static_cast<size_t>(all.rows[0].mask);
+  EXPECT_EQ(std::vector<uint32_t>(all.words.begin() + at, all.words.begin() + at + 3),
+            (std::vector<uint32_t>{2, 0, 0}));
+  EXPECT_FALSE(all.rows[1].has_mask);
+  EXPECT_EQ(all.words[static_cast<size_t>(all.rows[2].bias_ids)], 5u);
+
+  const int64_t two_rows = 2 * sizeof(sm90::PackedAdjustment) + 6 * sizeof(uint32_t);
+  const auto first = sm90::pack_adjustments(args, 0, two_rows);
+  ASSERT_EQ(first.rows.size(), 2u);
+  const auto rest = sm90::pack_adjustments(args, 2, 1 << 20);
+  ASSERT_EQ(rest.rows.size(), 2u);
+  EXPECT_EQ(rest.rows[0].row, 2);
+  EXPECT_EQ(rest.rows[1].row, 3);
+  EXPECT_THROW(sm90::pack_adjustments(args, 0, 8), CheckError);
+}
+#endif
 
 }  // namespace
 }  // namespace briar

@@ -5,9 +5,12 @@
 
 #include "base/thread_pool.h"
 #include "device/shape_check.h"
+#include "kernels/cuda/dispatch.h"
 #include "kernels/sampling/softmax_cpu.h"
 
 namespace briar {
+
+BRIAR_DECLARE_CUDA_KERNEL(void logprobs(Stream& stream, const LogprobsArgs& args))
 namespace {
 
 void row_logprobs(const LogprobsArgs& a, int64_t row) {
@@ -47,6 +50,7 @@ void logprobs(Stream& stream, const LogprobsArgs& a) {
     s("top_logprobs", a.top_logprobs, {DType::kFp32}, {"num_rows", "num_top"});
     CHECK_LE(s["num_top"], a.vocab_size, "num_top");
   }
+  BRIAR_RETURN_IF_CUDA(logprobs, stream, a);
   auto task = [&](int64_t row) { row_logprobs(a, row); };
   cpu_thread_pool(stream).run(s["num_rows"], task);
 }

@@ -19,8 +19,8 @@ struct RandomKey {
   RandomPurpose purpose = RandomPurpose::kSample;
 };
 
-inline std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
-                                          std::array<uint32_t, 2> key) {
+constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
+                                             std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t product0 = uint64_t{0xD2511F53u} * counter[0];
     const uint64_t product1 = uint64_t{0xCD9E8D57u} * counter[2];
@@ -35,7 +35,7 @@ inline std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
 }
 
 // Uniform in [0, 1) with 53 bits.
-inline double uniform(const RandomKey& k) {
+constexpr double uniform(const RandomKey& k) {
   const auto r = philox4x32({k.position, k.choice, static_cast<uint32_t>(k.purpose), 0},
                             {static_cast<uint32_t>(k.seed), static_cast<uint32_t>(k.seed >> 32)});
   return static_cast<double>((uint64_t{r[0]} << 21) ^ (uint64_t{r[1]} >> 11)) * 0x1.0p-53;

@@ -8,9 +8,12 @@
 
 #include "base/thread_pool.h"
 #include "device/shape_check.h"
+#include "kernels/cuda/dispatch.h"
 #include "kernels/sampling/softmax_cpu.h"
 
 namespace briar {
+
+BRIAR_DECLARE_CUDA_KERNEL(void sampler(Stream& stream, const SamplerArgs& args))
 namespace {
 
 // Instead of the infinite reciprocal of a denormal temperature, which would make 0 * infinity.
@@ -112,6 +115,7 @@ void sampler(Stream& stream, const SamplerArgs& a) {
   s("token_ids", a.token_ids, {DType::kInt32}, {"num_rows"});
   CHECK(a.vocab_size >= 1 && a.vocab_size <= s["padded_vocab"], "vocab_size={} of {} columns",
         a.vocab_size, s["padded_vocab"]);
+  BRIAR_RETURN_IF_CUDA(sampler, stream, a);
   auto task = [&](int64_t row) {
     const float* logits = a.logits.ptr<float>() + row * a.logits.stride(0);
     a.token_ids.ptr<int32_t>()[row] = sample_row(logits, a.vocab_size, a.rows[row]);

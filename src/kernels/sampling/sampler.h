@@ -26,7 +26,7 @@ struct SamplingRow {
 struct SamplerArgs {
   TensorView logits;  // [num_rows, padded vocab] fp32; only the first vocab_size columns are tokens
   int64_t vocab_size = 0;
-  const SamplingRow* rows = nullptr;  // [num_rows]
+  const SamplingRow* rows = nullptr;  // [num_rows], in memory of the stream's device
   TensorView token_ids;               // [num_rows] int32, out; -1 where the row holds a NaN
 };
 

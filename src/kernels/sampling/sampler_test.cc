@@ -22,7 +22,10 @@ constexpr int64_t kDraws = 20'000;
 std::vector<int32_t> draw(const TensorView& logits, int64_t vocab_size,
                           const std::vector<SamplingRow>& rows, int threads = 2) {
   TestTensor ids(DType::kInt32, {static_cast<int64_t>(rows.size())});
-  sampler(test_stream(threads), {logits, vocab_size, rows.data(), ids.view()});
+  const TestBytes parameters(std::vector<SamplingRow>(rows.begin(), rows.end()));
+  sampler(
+      test_stream(threads),
+      {logits, vocab_size, static_cast<const SamplingRow*>(parameters.kernel_data()), ids.view()});
   EXPECT_TRUE(ids.guards_intact());
   return ids.ints();
 }

@@ -146,7 +146,9 @@ TestTensor run(const Case& c, const Problem& p) {
 }
 
 Tolerance default_tolerance(DType dtype) {
-  return dtype == DType::kFp32 ? Tolerance{2e-6, 3e-7, 8e-8, 1} : Tolerance{0x1p-8, 1e-5, 2e-3};
+  return attention_tolerance(
+      dtype == DType::kFp32 ? Tolerance{2e-6, 3e-7, 8e-8, 1} : Tolerance{0x1p-8, 1e-5, 2e-3},
+      dtype);
 }
 
 void check(const Case& c, const Problem& p, const char* name, Tolerance tolerance) {

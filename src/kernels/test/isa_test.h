@@ -1,15 +1,14 @@
-// Runs a kernel test under every instruction set.
+// Runs a kernel test under every instruction set and on the GPU.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <map>
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include "device/device.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/test/test_target.h"
 
 namespace briar {
 
@@ -19,37 +18,38 @@ inline std::vector<CpuIsa> testable_isas() {
   return {CpuIsa::kAvx2};
 }
 
-// One parameterised case a set; skipped where the processor lacks it.
-class IsaTest : public testing::TestWithParam<CpuIsa> {
+// One parameterised case a target; skipped where the machine lacks it.
+class IsaTest : public testing::TestWithParam<TestTarget> {
  protected:
   void SetUp() override {
-    if (GetParam() > cpu_isa()) GTEST_SKIP() << "no " << to_string(GetParam()) << " here";
-    isa_.emplace(GetParam());
+    if (GetParam() == TestTarget::kCuda) {
+      if (!has_test_gpu()) GTEST_SKIP() << "no GPU, or a build without CUDA";
+    } else {
+      const CpuIsa isa = GetParam() == TestTarget::kAvx2     ? CpuIsa::kAvx2
+                         : GetParam() == TestTarget::kAvx512 ? CpuIsa::kAvx512
+                                                             : CpuIsa::kAvx512Bf16;
+      if (isa > cpu_isa()) GTEST_SKIP() << "no " << to_string(isa) << " here";
+      isa_.emplace(isa);
+    }
+    current_test_target() = GetParam();
   }
+  void TearDown() override { current_test_target() = TestTarget::kAvx2; }
 
  private:
   std::optional<ScopedCpuIsa> isa_;
 };
 
-// A CPU stream with so many threads, made once.
-inline Stream& test_stream(int threads = 2) {
-  struct Cpu {
-    std::unique_ptr<Device> device;
-    std::unique_ptr<Stream> stream;
-  };
-  static std::map<int, Cpu> cpus;
-  Cpu& cpu = cpus[threads];
-  if (!cpu.device) {
-    cpu.device = make_cpu_device(threads);
-    cpu.stream = cpu.device->make_stream();
-  }
-  return *cpu.stream;
-}
-
 }  // namespace briar
 
-#define BRIAR_TEST_EVERY_ISA(Suite)                                                  \
-  class Suite : public ::briar::IsaTest {};                                          \
-  INSTANTIATE_TEST_SUITE_P(                                                          \
-      Isa, Suite, testing::Values(::briar::CpuIsa::kAvx2, ::briar::CpuIsa::kAvx512), \
-      [](const auto& info) { return info.param == ::briar::CpuIsa::kAvx2 ? "avx2" : "avx512"; })
+// For cases that hold the CPU kernels to what the GPU's do not promise.
+#define BRIAR_CPU_ONLY(why) \
+  if (on_cuda()) GTEST_SKIP() << (why)
+
+#define BRIAR_TEST_TARGETS(Suite, ...)                               \
+  class Suite : public ::briar::IsaTest {};                          \
+  INSTANTIATE_TEST_SUITE_P(Isa, Suite, testing::Values(__VA_ARGS__), \
+                           [](const auto& info) { return ::briar::to_string(info.param); })
+
+#define BRIAR_TEST_EVERY_ISA(Suite)                                                   \
+  BRIAR_TEST_TARGETS(Suite, ::briar::TestTarget::kAvx2, ::briar::TestTarget::kAvx512, \
+                     ::briar::TestTarget::kCuda)

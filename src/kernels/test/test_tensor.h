@@ -5,9 +5,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "device/tensor.h"
+#include "kernels/test/test_memory.h"
 
 namespace briar {
 
@@ -18,9 +20,11 @@ class TestTensor {
       : last_(shape.back()), gap_(gap), element_bytes_(static_cast<size_t>(dtype_bytes(dtype, 1))) {
     for (size_t i = 0; i + 1 < shape.size(); ++i) rows_ *= shape[i];
     shape.back() += gap;
-    bytes_.assign(2 * kGuard + static_cast<size_t>(rows_ * (last_ + gap)) * element_bytes_, 0xff);
+    bytes_ = std::make_unique<TestBytes>(2 * kGuard + static_cast<size_t>(rows_ * (last_ + gap)) *
+                                                          element_bytes_);
     const int64_t lead = gap > 0 ? 1 : 0;
-    view_ = contiguous(bytes_.data() + kGuard, dtype, shape).columns(lead, lead + last_);
+    view_ = contiguous(static_cast<uint8_t*>(bytes_->kernel_data()) + kGuard, dtype, shape)
+                .columns(lead, lead + last_);
   }
   TestTensor(TestTensor&&) = default;  // the bytes stay where they are
 
@@ -64,7 +68,7 @@ class TestTensor {
     std::vector<uint8_t> out;
     const size_t row_bytes = static_cast<size_t>(last_) * element_bytes_;
     for (int64_t row = begin; row < end && row_bytes > 0; ++row) {
-      const uint8_t* data = bytes_.data() + byte_of(row * last_);
+      const uint8_t* data = bytes_->read().data() + byte_of(row * last_);
       out.insert(out.end(), data, data + row_bytes);
     }
     return out;
@@ -72,14 +76,14 @@ class TestTensor {
   // Sets row `row` of the last axis from another tensor's row of the same dtype and size.
   void copy_row(int64_t row, const TestTensor& from, int64_t from_row) {
     if (last_ == 0) return;
-    std::memcpy(bytes_.data() + byte_of(row * last_),
-                from.bytes_.data() + from.byte_of(from_row * last_),
+    std::memcpy(bytes_->write().data() + byte_of(row * last_),
+                from.bytes_->read().data() + from.byte_of(from_row * last_),
                 static_cast<size_t>(last_) * element_bytes_);
   }
 
   // True while nothing but elements has been written.
   bool guards_intact() const {
-    std::vector<uint8_t> rest = bytes_;
+    std::vector<uint8_t> rest = bytes_->read();
     for (int64_t i = 0; i < size(); ++i) std::memset(&rest[byte_of(i)], 0xff, element_bytes_);
     for (const uint8_t byte : rest) {
       if (byte != 0xff) return false;
@@ -106,18 +110,18 @@ class TestTensor {
   template <class T>
   T load(int64_t i) const {
     T value;
-    std::memcpy(&value, &bytes_[byte_of(i)], sizeof(T));
+    std::memcpy(&value, &bytes_->read()[byte_of(i)], sizeof(T));
     return value;
   }
   template <class T>
   void store(int64_t i, T value) {
     CHECK_EQ(sizeof(T), element_bytes_, "element of {}", view_.describe());
-    std::memcpy(&bytes_[byte_of(i)], &value, sizeof(T));
+    std::memcpy(&bytes_->write()[byte_of(i)], &value, sizeof(T));
   }
 
   int64_t rows_ = 1, last_, gap_;
   size_t element_bytes_;
-  std::vector<uint8_t> bytes_;
+  std::unique_ptr<TestBytes> bytes_;
   TensorView view_;
 };
 
