@@ -15,6 +15,16 @@ const Tokenizer& tokenizer() {
   return *bundled;
 }
 
+// One special token has two names, of which decoding knows one.
+std::string with_first_names(std::string_view text) {
+  constexpr std::string_view kSecond = "<|reserved_200018|>", kFirst = "<|endofprompt|>";
+  std::string out(text);
+  for (size_t at = 0; (at = out.find(kSecond, at)) != std::string::npos; at += kFirst.size()) {
+    out.replace(at, kSecond.size(), kFirst);
+  }
+  return out;
+}
+
 void encode(std::string_view text) {
   const std::vector<int32_t> ids = tokenizer().encode(text);
   for (const int32_t id : ids) require(!tokenizer().is_special(id), "text has no special tokens");
@@ -22,7 +32,8 @@ void encode(std::string_view text) {
   require(bytes.ok() && *bytes == text, "decoding gives the text back");
   require(tokenizer().decode(ids) == lossy_utf8(text), "the lossy text is that of the bytes");
   const auto with_specials = tokenizer().decode_bytes(tokenizer().encode_with_specials(text));
-  require(with_specials.ok() && *with_specials == text, "with special tokens too");
+  require(with_specials.ok() && *with_specials == with_first_names(text),
+          "with special tokens too");
 }
 
 void decode(std::string_view bytes) {
