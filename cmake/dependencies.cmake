@@ -11,7 +11,7 @@ find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
 if(BRIAR_CUDA)
   find_package(CUDAToolkit 13 REQUIRED)
 endif()
-if(BRIAR_TESTS)
+if(BRIAR_TESTS OR BRIAR_BENCHMARKS)  # kernels' benchmarks compare with their tests' references
   find_package(GTest REQUIRED)
   include(GoogleTest)
 endif()
